@@ -1,0 +1,82 @@
+"""The display of a running study: a live diagram in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from initrate.cli._board import Board
+from initrate.cli._diagram import diagram
+from initrate.cli._progress import Progress
+from initrate.report._colours import label_style
+from initrate.report._words import count_of
+from initrate.study import (
+    BucketDone,
+    BucketFailed,
+    BucketProgress,
+    Event,
+    StudyConfig,
+    StudyStarted,
+)
+
+PLAIN_SECONDS = 10.0
+"""Where there is no terminal, a line of progress comes at most this often."""
+
+
+@contextmanager
+def display(config: StudyConfig) -> Iterator[Callable[[Event], None]]:
+    """Yield what to tell events to; standard error shows them while the block runs."""
+    progress = Progress(Board(config))
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield PlainLines(progress).take
+        return
+    live = Live(
+        get_renderable=lambda: _picture(progress),
+        console=console,
+        refresh_per_second=4,
+        transient=True,
+    )
+    with live:
+        yield progress.take
+
+
+@dataclass(slots=True)
+class PlainLines:
+    """Writes lines of progress on standard error, for logs."""
+
+    progress: Progress
+    last: float = 0.0
+
+    def take(self, event: Event) -> None:
+        """Take in an event, and write what it is worth a line."""
+        self.progress.take(event)
+        if isinstance(event, StudyStarted):
+            n_buckets = len(event.plan.buckets)
+            self._write(
+                f"{event.folder}: {count_of(event.n_cells, 'run')} in "
+                f"{count_of(n_buckets, 'bucket')}, {event.n_done} done already"
+            )
+        elif isinstance(event, BucketDone):
+            labels = self.progress.board.labels().items()
+            words = ", ".join(f"{n} {label_style(label).name}" for label, n in labels)
+            self._write(f"{self.progress.line()}: {words}")
+        elif isinstance(event, BucketFailed):
+            self._write(f"bucket {event.index + 1} of {event.n_buckets} failed: {event.error}")
+        elif isinstance(event, BucketProgress) and time.monotonic() - self.last > PLAIN_SECONDS:
+            self._write(self.progress.line())
+
+    def _write(self, line: str) -> None:
+        self.last = time.monotonic()
+        print(line, file=sys.stderr, flush=True)
+
+
+def _picture(progress: Progress) -> RenderableType:
+    return Group(diagram(progress.board), Text(), Text(progress.line()))

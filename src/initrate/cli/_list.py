@@ -1,0 +1,111 @@
+"""`initrate list`: the names there are, each with a line on it."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import tyro
+
+from initrate.cli._options import Switch
+
+if TYPE_CHECKING:
+    from initrate.model import ModelConfig
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class List:
+    """Show the names there are: rules, presets, shapes or tasks, each with a line on it."""
+
+    names: tyro.conf.Positional[Literal["rules", "presets", "shapes", "tasks"]]
+    """Which names."""
+    json: Switch = False
+    """Write JSON instead of a table."""
+
+    def run(self) -> int:
+        """Print the names and return the exit code."""
+        found = {"rules": rules, "presets": presets, "shapes": shapes, "tasks": tasks}[self.names]()
+        if self.json:
+            json_module.dump({"schema": 1, self.names: found}, sys.stdout, indent=2)
+            print()
+        else:
+            print_rows(found)
+        return 0
+
+
+def rules() -> list[Row]:
+    """Return the named rules.
+
+    >>> rules()[0]["name"]
+    'formula'
+    """
+    from initrate.rule import RULES
+
+    return [
+        {"name": name, "description": rule.description, "source": rule.source}
+        for name, rule in RULES.items()
+    ]
+
+
+def presets() -> list[Row]:
+    """Return the presets."""
+    from initrate.study import PRESETS
+
+    return [{"name": name, "description": line} for name, line in PRESETS.items()]
+
+
+def shapes() -> list[Row]:
+    """Return the shapes of models.
+
+    >>> shapes()[0]["name"], shapes()[0]["d_model"]
+    ('laptop', 64)
+    """
+    from dataclasses import asdict
+
+    from initrate.model import SHAPES
+
+    return [
+        {"name": name, "description": shape_words(config), **asdict(config)}
+        for name, config in SHAPES.items()
+    ]
+
+
+def shape_words(config: ModelConfig) -> str:
+    """Return the sizes and switches of a shape in a line."""
+    heads = "head" if config.n_heads == 1 else "heads"
+    return (
+        f"{config.n_layers} layers, d_model {config.d_model}, {config.n_heads} {heads} of d_k "
+        f"{config.d_k}, d_ff {config.d_ff}, {config.norm_position}-{config.norm}, "
+        f"{config.activation}, positions {config.positions}, biases {config.biases}"
+        + (", tied" if config.tied else "")
+    )
+
+
+def tasks() -> list[Row]:
+    """Return the tasks, with what is unseen in each."""
+    from initrate.tasks import VARIANTS, unseen_table
+
+    return [
+        {"name": name, "description": line, "unseen": unseen_table([name])}
+        for name, line in VARIANTS.items()
+    ]
+
+
+def print_rows(rows: list[Row]) -> None:
+    """Print a table of the names and what is said of them; the rest is left to the JSON."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    columns = [key for key in ("name", "description", "source") if key in rows[0]]
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, no_wrap=column == "name", overflow="fold")
+    for row in rows:
+        table.add_row(*(str(row[column]) for column in columns))
+    Console(highlight=False, markup=False).print(table)

@@ -1,0 +1,99 @@
+"""Options that several commands share, with the words and placeholders of their help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from tyro.constructors import PrimitiveConstructorSpec
+
+from initrate.errors import InputError
+
+if TYPE_CHECKING:
+    from initrate.study import StudyConfig
+
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
+"""An option that is there or not; there is no `--no-...` beside it."""
+
+Settings = Annotated[
+    tuple[str, ...],
+    tyro.conf.UseAppendAction,
+    tyro.conf.arg(name="set", metavar="NAME=VALUE", help_behavior_hint="(repeatable)"),
+]
+"""Fields to set, given any number of times."""
+
+
+def optional(metavar: str, *, unless: str = "as the preset has it") -> object:
+    """Return the mark of an option that need not be given.
+
+    `metavar` stands for what the user gives, `unless` says what holds without it.
+    """
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {unless})")
+
+
+def whole(metavar: str = "N") -> PrimitiveConstructorSpec[int | None]:
+    """Return the reader of a whole number, whose complaint is one plain sentence."""
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=metavar,
+        instance_from_str=lambda words: _number(words[0], int, "a whole number"),
+        is_instance=lambda found: found is None or isinstance(found, int),
+        str_from_instance=lambda found: [str(found)],
+    )
+
+
+def number(metavar: str) -> PrimitiveConstructorSpec[float | None]:
+    """Return the reader of a number, whose complaint is one plain sentence."""
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=metavar,
+        instance_from_str=lambda words: _number(words[0], float, "a number"),
+        is_instance=lambda found: found is None or isinstance(found, int | float),
+        str_from_instance=lambda found: [str(found)],
+    )
+
+
+def _number(word: str, kind: type, expected: str):
+    try:
+        return kind(word)
+    except ValueError:
+        raise ValueError(f"found {word!r}, expected {expected}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionOptions:
+    """How the study is run; nothing here changes what is computed."""
+
+    out: Annotated[Path | None, optional("DIR", unless="a folder in studies/")] = None
+    """The folder of the study. If it holds a part of this very study, the rest is trained."""
+    dry_run: Switch = False
+    """Only say what would be done: cells, buckets, operations, memory, time to expect."""
+    threads: Annotated[int | None, whole(), optional("N", unless="all cores")] = None
+    """Threads of the arithmetic."""
+    memory_limit: Annotated[float | None, number("GIB"), optional("GIB", unless="1.25")] = None
+    """What the models of a bucket may take; it decides how many are trained together."""
+    on_error: Literal["stop", "continue"] = "stop"
+    """Whether a bucket that fails ends the study."""
+    json: Switch = False
+    """Write the results to standard output as JSON, in place of tables."""
+
+
+def apply_settings(config: StudyConfig, settings: Sequence[str]) -> StudyConfig:
+    """Return the study with the fields that `--set` names; several values make an axis."""
+    from initrate.study import axis_name, axis_values, override
+
+    single: dict[str, object] = {}
+    axes = dict(config.axes)
+    for setting in settings:
+        name, sign, text = (part.strip() for part in setting.partition("="))
+        if not sign or not name:
+            raise InputError(f"--set {setting!r}: expected NAME=VALUE, as in training.lr=1e-3")
+        found = axis_values(text, name=name)
+        if len(found) == 1:
+            single[name] = found[0]
+        else:
+            axes[axis_name(name)] = found
+    return override(replace(config, axes=axes), single)

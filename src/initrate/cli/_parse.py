@@ -1,0 +1,74 @@
+"""From arguments to a command: typed by tyro, wrong ones answered in one line."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import difflib
+import io
+import re
+from collections.abc import Sequence
+from typing import TypeVar
+
+import tyro
+
+from initrate.errors import InputError, unknown
+
+
+C = TypeVar("C")
+
+
+def parse(command: type[C], arguments: Sequence[str], *, prog: str) -> C:
+    """Return the command that the arguments say; `--help` is printed and ends the process.
+
+    >>> from initrate.cli._list import List
+    >>> parse(List, ["rules", "--json"], prog="initrate list")
+    List(names='rules', json=True)
+    """
+    box = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(box):
+            parsed, rest = tyro.cli(command, args=arguments, prog=prog, return_unknown_args=True)
+    except SystemExit as end:
+        if not end.code:
+            raise
+        raise _complaint(box.getvalue(), prog=prog) from None
+    if rest:
+        raise InputError(_not_known(rest[0], command, prog=prog))
+    return parsed
+
+
+def _not_known(argument: str, command: type, *, prog: str) -> str:
+    if not argument.startswith("-"):
+        return f"argument {argument!r} is one too many; see {prog} --help"
+    help_text = io.StringIO()
+    with contextlib.redirect_stdout(help_text), contextlib.suppress(SystemExit):
+        tyro.cli(command, args=["--help"], prog=prog)
+    words = help_text.getvalue().replace(",", " ").split()
+    options = list(dict.fromkeys(word for word in words if word.startswith("--")))
+    near = difflib.get_close_matches(argument.split("=")[0], options, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown option {argument!r}: {hint}see {prog} --help"
+
+
+def _complaint(box: str, *, prog: str) -> InputError:
+    sentence = _sentence(box)
+    choice = re.match(r"invalid choice '(.*)' for argument '(.*)'\. Expected one of (\(.*\))", sentence)
+    if choice:
+        found, argument, known = choice.groups()
+        return unknown(argument, found, ast.literal_eval(known))
+    return InputError(f"{sentence.removeprefix('Error parsing ')}; see {prog} --help")
+
+
+def _sentence(box: str) -> str:
+    """The words of tyro's framed message, up to its first inner line, on one line."""
+    words: list[str] = []
+    for line in box.splitlines():
+        # Frames are drawn in Unicode or, where the terminal has none, in ASCII.
+        inner = line.strip().strip("│|").strip()
+        if inner.startswith(("╭", "╰", "+")):
+            continue
+        if inner.startswith(("──", "--- ", "----")):
+            break
+        words.append(inner)
+    return " ".join(" ".join(words).split()).rstrip(".")

@@ -1,0 +1,98 @@
+"""`initrate phase`: the diagram of initialization rate and depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from initrate.cli._options import ExecutionOptions, Settings, apply_settings, optional, whole
+from initrate.errors import InputError
+
+if TYPE_CHECKING:
+    from initrate.study import StudyConfig
+
+PAPER_LRS = "1e-4:3e-4:2.5e-5"
+"""The nine peak learning rates of arXiv 2405.05409."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """Train the phase diagram of the initialization rate gamma and depth, and write its report.
+
+    Every run answers pairs of anchors it has never seen. The diagram shows which runs give the
+    composed answer, which the mirrored one, which only fit, and which fail.
+    """
+
+    preset: str = "laptop"
+    """Scale, task and grid to start from; `initrate list presets` names them."""
+    gamma: Annotated[str | None, optional("A:B:STEP")] = None
+    """Initialization rates, as in 0.3:1.0:0.1 (with 1.0) or 0.3,0.5,0.8."""
+    depth: Annotated[str | None, optional("2,3,4")] = None
+    """Numbers of layers."""
+    seeds: Annotated[int | None, whole(), optional("N")] = None
+    """How many seeds: 1, 2 ... N."""
+    seed_list: Annotated[str | None, optional("1,2,7")] = None
+    """The seeds themselves."""
+    task: Annotated[str | None, optional("NAME")] = None
+    """Variant of the task; `initrate list tasks` names them."""
+    shape: Annotated[str | None, optional("NAME")] = None
+    """Shape of the models; `initrate list shapes` names them."""
+    rule: Annotated[str | None, optional("NAME")] = None
+    """Rule of initialization; `initrate list rules` names them."""
+    protocol: Annotated[Literal["single", "best-lr"] | None, optional("{single,best-lr}")] = None
+    """One learning rate, or the best of several for each answer apart, as the paper has it."""
+    lrs: Annotated[str | None, optional("A:B:STEP", unless=f"{PAPER_LRS}, the paper's nine")] = None
+    """Learning rates of the protocol best-lr."""
+    settings: Settings = ()
+    """Any field, as in weight_decay=0.1; several values, as in lr=1e-3,2e-3, make an axis."""
+    execution: Annotated[ExecutionOptions, tyro.conf.arg(name="")] = field(
+        default_factory=ExecutionOptions
+    )
+
+    def run(self) -> int:
+        """Train the diagram and return the exit code."""
+        from initrate.cli._study import run_study
+
+        return run_study(self.config(), self.execution)
+
+    def config(self) -> StudyConfig:
+        """Return the study that the options say."""
+        from initrate.study import axis_values, override, preset
+
+        config = preset(self.preset)
+        named = {"task.variant": self.task, "model.shape": self.shape, "rule.name": self.rule}
+        config = override(config, {name: found for name, found in named.items() if found})
+        config = apply_settings(config, self.settings)
+        given = {"gamma": self.gamma, "depth": self.depth}
+        axes = {n: axis_values(text, name=n) for n, text in given.items() if text is not None}
+        # The diagram has the rate across and the depth down, whatever the preset has.
+        first = {n: v for n, v in {**config.axes, **axes}.items() if n in given}
+        config = replace(config, axes={**first, **config.axes, **axes})
+        return self._with_protocol(self._with_seeds(config))
+
+    def _with_seeds(self, config: StudyConfig) -> StudyConfig:
+        from initrate.study import axis_values, seeds_from_count
+
+        if self.seeds is not None and self.seed_list is not None:
+            raise InputError("--seeds and --seed-list are both given: expected one of the two")
+        if self.seeds is not None:
+            return replace(config, seeds=seeds_from_count(self.seeds))
+        if self.seed_list is not None:
+            return replace(config, seeds=axis_values(self.seed_list, name="seed-list"))
+        return config
+
+    def _with_protocol(self, config: StudyConfig) -> StudyConfig:
+        from initrate.study import axis_values
+
+        protocol = self.protocol or config.protocol
+        if protocol == "single":
+            if self.lrs is not None:
+                raise InputError("--lrs goes with --protocol best-lr: give both or neither")
+            return replace(config, protocol="single", lrs=())
+        lrs = config.lrs or axis_values(PAPER_LRS, name="lrs")
+        if self.lrs is not None:
+            lrs = axis_values(self.lrs, name="lrs")
+        return replace(config, protocol="best-lr", lrs=lrs)
+

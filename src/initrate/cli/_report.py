@@ -1,0 +1,46 @@
+"""`initrate report`: the report of a study folder, also of one that is being trained."""
+
+from __future__ import annotations
+
+import json as json_module
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from initrate.cli._options import Switch, optional
+from initrate.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Write the report of a study folder: report.html and figures/, both complete in themselves.
+
+    It may be written while the study runs; it then shows what is done.
+    """
+
+    study: Annotated[tyro.conf.Positional[Path | None], optional("DIR", unless="none")] = None
+    """The folder of the study."""
+    demo: Switch = False
+    """The small trained study that comes with initrate, in place of a folder."""
+    out: Annotated[Path | None, optional("DIR", unless="the study's folder")] = None
+    """Where to write to."""
+    json: Switch = False
+    """Print JSON with the paths in place of a line."""
+
+    def run(self) -> int:
+        """Write the report and return the exit code."""
+        if (self.study is None) != self.demo:
+            raise InputError("report needs one of the two: the folder of a study, or --demo")
+        from initrate.report import build_report, open_demo
+        from initrate.study import Store
+
+        store = open_demo() if self.demo else Store.open(self.study or Path())
+        out = Path("initrate-demo") if self.demo and self.out is None else self.out
+        page = build_report(store, out)
+        if self.json:
+            print(json_module.dumps({"schema": 1, "study": str(store.path), "report": str(page)}))
+        else:
+            print(f"report: {page}")
+        return 0

@@ -1,0 +1,38 @@
+"""Files: whole writes, bounded reads, safe paths, TOML and JSON. Standard library alone."""
+
+from initrate.files._messages import refused, shown
+from initrate.files._read import (
+    NESTING_LIMIT,
+    TEXT_LIMIT,
+    inside,
+    load_json,
+    load_toml,
+    read_bounded,
+    sha256_file,
+)
+from initrate.files._toml import dump_toml
+from initrate.files._write import (
+    TEMPORARY_SUFFIX,
+    leftovers,
+    make_folder,
+    write_new_folder,
+    write_whole,
+)
+
+__all__ = [
+    "NESTING_LIMIT",
+    "TEMPORARY_SUFFIX",
+    "TEXT_LIMIT",
+    "dump_toml",
+    "inside",
+    "leftovers",
+    "load_json",
+    "load_toml",
+    "make_folder",
+    "read_bounded",
+    "refused",
+    "sha256_file",
+    "shown",
+    "write_new_folder",
+    "write_whole",
+]

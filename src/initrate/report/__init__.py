@@ -1,0 +1,21 @@
+"""The report of a study: one offline page, and figures fit for a paper."""
+
+from initrate.report._build import FIGURES, PAGE, build_report
+from initrate.report._colours import LabelStyle, label_style
+from initrate.report._words import axis_words, count_of, duration, share, text_of
+from initrate.report.demo import demo_config, open_demo
+
+__all__ = [
+    "FIGURES",
+    "PAGE",
+    "LabelStyle",
+    "axis_words",
+    "build_report",
+    "count_of",
+    "demo_config",
+    "duration",
+    "label_style",
+    "open_demo",
+    "share",
+    "text_of",
+]

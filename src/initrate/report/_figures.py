@@ -1,0 +1,204 @@
+"""Figures fit for a paper: the maps, the labels and the spread of seeds, as SVG and PNG.
+
+The same study gives the same bytes: no date, fixed ids, text as outlines.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from initrate.report._colours import LABELS, ink, label_style, ramp
+from initrate.report._grid import Grid
+from initrate.report._maps import SEEN_THRESHOLD, Map, MapCell, runs_shown
+from initrate.report._source import Source, number
+from initrate.report._words import label_words, share
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_FACETS = 12
+"""A figure of more tables than this would be unreadable; the page shows them all."""
+
+_STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": "#5a606b",
+    "axes.labelcolor": "#1b1f26",
+    "xtick.color": "#5a606b",
+    "ytick.color": "#5a606b",
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "svg.hashsalt": "initrate",
+    "svg.fonttype": "path",
+    "hatch.linewidth": 0.5,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFigure:
+    """One figure in both formats."""
+
+    name: str
+    title: str
+    svg: bytes
+    png: bytes
+
+
+def draw_figures(source: Source, grid: Grid, maps: tuple[Map, ...]) -> tuple[SavedFigure, ...]:
+    """Return a figure for each map, and one of the seeds' spread along the first axis."""
+    if not source.cells:
+        return ()
+    import matplotlib
+
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_STYLE}):
+        figures = [
+            _saved(f"map-{one.key}", one.title, _map_figure(grid, one)) for one in maps
+        ]
+        if grid.columns is not None and len(grid.columns.values) > 1:
+            figures.append(_saved("seeds", "Seeds", _seed_figure(source, grid)))
+    return tuple(figures)
+
+
+def _saved(name: str, title: str, figure: Figure) -> SavedFigure:
+    svg, png = io.BytesIO(), io.BytesIO()
+    figure.savefig(svg, format="svg", bbox_inches="tight", metadata={"Date": None, "Title": title})
+    figure.savefig(png, format="png", bbox_inches="tight", dpi=300, metadata={"Software": None})
+    return SavedFigure(name, title, svg.getvalue(), png.getvalue())
+
+
+def _map_figure(grid: Grid, one: Map) -> Figure:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
+    from matplotlib.figure import Figure
+
+    tables = one.tables[:MOST_FACETS]
+    n_rows, n_columns = len(tables[0]), len(tables[0][0])
+    wide = 0.9 + 0.47 * n_columns
+    tall = 0.75 + 0.36 * n_rows
+    figure = Figure(figsize=(wide * min(len(tables), 3) + 0.5, tall * -(-len(tables) // 3)))
+    panels = figure.subplots(-(-len(tables) // 3), min(len(tables), 3), squeeze=False)
+    for panel in panels.flat[len(tables) :]:
+        panel.set_axis_off()
+    for panel, table, facet in zip(panels.flat, tables, grid.facets, strict=False):
+        for y, row in enumerate(table):
+            for x, cell in enumerate(row):
+                _draw_cell(panel, cell, one.kind, x, y)
+        _dress(panel, grid, n_columns, n_rows)
+        panel.set_title(facet.words or one.title, fontsize=8.5, loc="left", pad=5)
+    figure.subplots_adjust(wspace=0.35, hspace=0.75)
+    if one.kind == "share":
+        colours = ListedColormap([ramp(i / 255) for i in range(256)])
+        shades = ScalarMappable(Normalize(0, 1), colours)
+        bar = figure.colorbar(shades, ax=panels, fraction=0.035, pad=0.025, ticks=[0, 0.5, 1])
+        bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+    _map_legend(figure, one)
+    return figure
+
+
+def _draw_cell(panel: Axes, cell: MapCell, kind: str, x: int, y: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    box = {"xy": (x - 0.47, y - 0.46), "width": 0.94, "height": 0.92, "linewidth": 0}
+    if kind == "share" and cell.shown is not None:
+        fill = ramp(cell.shown)
+        panel.add_patch(Rectangle(**box, facecolor=fill))
+        if cell.hatched:
+            panel.add_patch(
+                Rectangle(**box, facecolor="none", edgecolor="#00000066", hatch="/////")
+            )
+        panel.text(
+            x, y, share(cell.shown), ha="center", va="center", fontsize=7, color=ink(fill),
+            bbox={"facecolor": fill, "linewidth": 0, "pad": 0.8} if cell.hatched else None,
+        )
+    elif kind == "label" and cell.marks:
+        panel.add_patch(Rectangle(**box, facecolor="#f3f1ea"))
+        spread = min(0.3, 0.84 / len(cell.marks))
+        for place, mark in enumerate(cell.marks):
+            at = x + (place - (len(cell.marks) - 1) / 2) * spread
+            text = mark.letter if mark.number == 1 else f"{mark.letter}{mark.number}"
+            style = label_style(mark.label)
+            panel.text(
+                at, y, text, ha="center", va="center", fontsize=6.5, color=style.light,
+                fontweight="bold",
+            )
+    else:
+        panel.text(x, y, "·", ha="center", va="center", color="#8b909a")
+
+
+def _dress(panel: Axes, grid: Grid, n_columns: int, n_rows: int) -> None:
+    panel.set_xlim(-0.5, n_columns - 0.5)
+    panel.set_ylim(n_rows - 0.5, -0.5)
+    panel.set_xticks(range(n_columns))
+    panel.set_yticks(range(n_rows))
+    panel.set_xticklabels(grid.columns.texts if grid.columns else ("",))
+    panel.set_yticklabels(grid.rows.texts if grid.rows else ("",))
+    if grid.columns:
+        panel.set_xlabel(grid.columns.full)
+    if grid.rows:
+        panel.set_ylabel(grid.rows.short)
+    panel.tick_params(length=0)
+    for side in panel.spines.values():
+        side.set_visible(False)
+
+
+def _map_legend(figure: Figure, one: Map) -> None:
+    """Letters and hatching said in words under the figure, so that it stands alone."""
+    words = []
+    if one.kind == "label":
+        found = dict.fromkeys(mark.label for cell in one.cells for mark in cell.marks)
+        ordered = sorted(found, key=lambda name: [*LABELS, name].index(name))
+        words += [f"{label_style(name).letter}  {label_words(name)}" for name in ordered]
+    if one.kind == "share" and any(cell.hatched for cell in one.cells):
+        words.append(f"hatched: seen pairs below {SEEN_THRESHOLD:.2f}")
+    if words:
+        figure.text(
+            0.5, -0.25 / figure.get_figheight(), "     ".join(words),
+            ha="center", va="top", fontsize=7, color="#5a606b",
+        )
+
+
+def _seed_figure(source: Source, grid: Grid) -> Figure:
+    """Every seed's composed share along the first axis, one panel a row of the map."""
+    from matplotlib.figure import Figure
+
+    rows = [(facet.words, row) for facet in grid.facets for row in facet.groups][:MOST_FACETS]
+    across = min(len(rows), 3)
+    figure = Figure(figsize=(2.5 * across + 0.3, 1.9 * -(-len(rows) // across)))
+    panels = figure.subplots(
+        -(-len(rows) // across), across, squeeze=False, sharex=True, sharey=True
+    )
+    for panel in panels.flat[len(rows) :]:
+        panel.set_axis_off()
+    assert grid.columns is not None
+    for panel, (_, row) in zip(panels.flat, rows, strict=False):
+        middles = []
+        for x, group in enumerate(row):
+            found = [
+                number(source.cells[run], "inferential_accuracy")
+                for run in runs_shown(source, group)
+            ]
+            shares = sorted(entry for entry in found if entry is not None)
+            panel.plot([x] * len(shares), shares, "o", ms=3, mfc="none", mec="#1c5d99", mew=0.8)
+            if shares:
+                middle = len(shares) // 2
+                median = (shares[middle] + shares[-middle - 1]) / 2
+                middles.append((x, median))
+        panel.plot(*zip(*middles, strict=True), "-", lw=1, color="#1c5d99") if middles else None
+        panel.set_title(", ".join(row[0].settings[1:]), fontsize=8, loc="left")
+        panel.set_ylim(-0.04, 1.04)
+        panel.set_yticks([0, 0.5, 1])
+        panel.set_xticks(range(len(row)))
+        panel.set_xticklabels(grid.columns.texts)
+        panel.axhline(0.5, lw=0.5, color="#c9c5bb", zorder=0)
+        for side in ("top", "right"):
+            panel.spines[side].set_visible(False)
+    figure.supxlabel(grid.columns.full, fontsize=8, y=-0.04)
+    figure.supylabel("composed share", fontsize=8)
+    figure.tight_layout()
+    return figure

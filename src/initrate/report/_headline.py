@@ -1,0 +1,152 @@
+"""The head of the page in words: what was found, where, and how far the seeds agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from initrate.report._grid import Grid, Group
+from initrate.report._maps import label_counts, runs_shown
+from initrate.report._source import Axis, Source, number
+from initrate.report._words import (
+    count_of,
+    enumerate_words,
+    label_words,
+    share,
+)
+
+COMPOSING = ("composed", "composed_with_mirrored_exception")
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The title, the sentences under it, and the cautions."""
+
+    title: str
+    sentences: tuple[str, ...]
+    cautions: tuple[str, ...]
+
+
+def headline(source: Source, grid: Grid) -> Headline:
+    """Return what the study found, in words that follow from the stored labels alone."""
+    runs = [run for group in grid.groups for run in runs_shown(source, group)]
+    counts = label_counts(source, runs)
+    sentences = [_counted(counts), _borders(source, grid), _spread(source, grid)]
+    return Headline(
+        title=_title(counts, len(runs)),
+        sentences=tuple(sentence for sentence in sentences if sentence),
+        cautions=_cautions(source),
+    )
+
+
+def _title(counts: dict[str, int], n_runs: int) -> str:
+    if not n_runs:
+        return "No run has finished yet"
+    composed = sum(counts.get(label, 0) for label in COMPOSING)
+    mirrored = sum(counts.get(label, 0) for label in ("mirrored", "mirrored_lookup"))
+    if composed and mirrored:
+        return f"{composed} of {count_of(n_runs, 'run')} composed, {mirrored} mirrored"
+    if n_runs == 1:
+        return "The one run composed" if composed else "The one run did not compose"
+    if composed == n_runs:
+        return f"All {n_runs} runs composed"
+    if composed:
+        return f"{composed} of {count_of(n_runs, 'run')} composed"
+    if mirrored:
+        return f"{mirrored} of {count_of(n_runs, 'run')} mirrored; none composed"
+    return f"None of {count_of(n_runs, 'run')} composed"
+
+
+def _counted(counts: dict[str, int]) -> str:
+    parts = [f"{n} {label_words(label)}" for label, n in counts.items()]
+    return f"By label: {enumerate_words(parts)}." if len(parts) > 1 else ""
+
+
+def _borders(source: Source, grid: Grid) -> str:
+    """Where, along the first axis, the median composed share first passes one half."""
+    if grid.columns is None or len(grid.columns.values) < 2 or not _rising(grid.columns.values):
+        return ""
+    starts: dict[str, list[str]] = {}
+    lines = [row for facet in grid.facets for row in facet.groups]
+    for row in lines:
+        first = next((g for g in row if (_middle(_shares(source, g)) or 0) > 0.5), None)
+        if first is not None:
+            starts.setdefault(first.settings[0], []).append(", ".join(first.settings[1:]))
+    passing = sum(len(rows) for rows in starts.values())
+    if not starts:
+        return ""
+    head = "The median composed share first passes one half at"
+    if len(starts) == 1 and passing == len(lines):
+        return f"{head} {next(iter(starts))}{' in every row' if len(lines) > 1 else ''}."
+    never = len(lines) - passing
+    if len(lines) > 8 or len(grid.facets) > 1:
+        places = [text for text in _texts(grid.columns) if text in starts]
+        between = places[0] if len(places) == 1 else f"{places[0]} to {places[-1]}"
+        return f"{head} {between}, in {passing} of {count_of(len(lines), 'row')}."
+    where = [f"{start} ({enumerate_words(rows)})" for start, rows in starts.items()]
+    tail = f"; in {count_of(never, 'row')} it never does" if never else ""
+    return f"{head} {enumerate_words(where)}{tail}."
+
+
+def _spread(source: Source, grid: Grid) -> str:
+    """How many cells of the map hold seeds of unlike labels, and where they differ most."""
+    several = [g for g in grid.groups if len(runs_shown(source, g)) > 1]
+    if not several:
+        return "One seed a cell: how far seeds differ is not known." if source.cells else ""
+    split = [g for g in several if len(label_counts(source, runs_shown(source, g))) > 1]
+    ranges = [(shares[-1] - shares[0], g) for g in several if (shares := sorted(_shares(source, g)))]
+    head = (
+        f"Seeds carry different labels in {len(split)} of {count_of(len(several), 'cell')}"
+        if split
+        else f"In all {count_of(len(several), 'cell')} the seeds carry one label"
+    )
+    if not ranges:
+        return f"{head}."
+    widest = max(ranges, key=lambda entry: entry[0])[1]
+    low, *_, high = sorted(_shares(source, widest))
+    return (
+        f"{head}; their composed shares lie furthest apart at {widest.words}: "
+        f"{share(low)} to {share(high)}."
+    )
+
+
+def _cautions(source: Source) -> tuple[str, ...]:
+    cautions = []
+    if source.demonstration:
+        cautions.append(
+            "A demonstration at a small size, chosen because it shows the regimes: it is not "
+            "evidence for a claim about larger models."
+        )
+    if not source.finished:
+        cautions.append(
+            f"The study is not finished: {len(source.cells)} of "
+            f"{count_of(source.n_cells, 'run')} are in."
+        )
+    if source.lrs:
+        cautions.append(
+            f"Each cell trained at {len(source.lrs)} learning rates. Maps called a maximum take "
+            "the best of them for each answer apart, so two maxima of one cell may come from "
+            "different runs."
+        )
+    return tuple(cautions)
+
+
+def _shares(source: Source, group: Group) -> list[float]:
+    found = [
+        number(source.cells[run], "inferential_accuracy") for run in runs_shown(source, group)
+    ]
+    return [entry for entry in found if entry is not None]
+
+
+def _middle(shares: list[float]) -> float | None:
+    return median(shares) if shares else None
+
+
+def _texts(axis: Axis) -> list[str]:
+    return [f"{axis.short} {text}" for text in axis.texts]
+
+
+def _rising(values: Sequence[object]) -> bool:
+    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    return len(numbers) == len(values) and numbers == sorted(numbers)

@@ -1,0 +1,212 @@
+"""The page: one offline file, its numbers as tables, its curves as data for a small script."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from statistics import median
+
+from initrate.report._colours import LEVELS, css, label_style, level
+from initrate.report._figures import SavedFigure
+from initrate.report._grid import Grid, Group
+from initrate.report._headline import headline
+from initrate.report._maps import SEEN_THRESHOLD, Map, label_counts, runs_shown
+from initrate.report._payload import payload, script_json
+from initrate.report._source import Source, number
+from initrate.report._words import GLOSSARY, count_of, duration, label_words, share, text_of
+
+MOST_COLUMNS_BESIDE = 11
+"""A wider map takes the whole width, and the chosen cell stands below it."""
+
+_FLOORS = {
+    "no_input": "nothing",
+    "pair_only": "the pair of anchors",
+    "key_only": "the key",
+    "key_and_one_anchor": "the key and one anchor",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A small table: names of columns, and rows of a name and entries."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A map with what its legend needs."""
+
+    key: str
+    title: str
+    sentence: str
+    kind: str
+    tables: tuple[tuple[tuple[object, ...], ...], ...]
+    any_hatched: bool
+
+
+def render_page(
+    source: Source, grid: Grid, maps: tuple[Map, ...], figures: Sequence[SavedFigure]
+) -> str:
+    """Return the whole page as HTML; every name from a file is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("initrate.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    from initrate.study import LABELS
+
+    found = label_counts(source, range(len(source.cells)))
+    return environment.get_template("page.html.jinja").render(
+        source=source,
+        grid=grid,
+        head=headline(source, grid),
+        maps=[_shown(one) for one in maps],
+        wide=len(grid.facets[0].groups[0]) > MOST_COLUMNS_BESIDE,
+        several_seeds=any(len(cell.seeds) > 1 for one in maps for cell in one.cells),
+        labels_found={name: label_style(name) for name in found},
+        levels=LEVELS,
+        seen_threshold=SEEN_THRESHOLD,
+        baselines=_baselines(source),
+        floors=[(_FLOORS.get(k, k), f"{nats:.2f}") for k, nats in source.floors.items()],
+        comparable=_comparable(source, grid),
+        facts=source.facts,
+        cost=_cost(source),
+        thresholds=_pairs(source.thresholds),
+        environment=_pairs(source.environment) + _pairs(source.execution),
+        figures=[_figure(figure) for figure in figures],
+        glossary=(*GLOSSARY, *((label_words(name), LABELS[name]) for name in found if name in LABELS)),
+        row_label_ch=_row_label_width(grid),
+        row_height=_row_height(grid),
+        count_of=count_of,
+        level=level,
+        share=share,
+        # Our own files and JSON with every bracket escaped: safe as they are.
+        css=Markup(_asset("style.css") + css()),
+        script=Markup(_asset("charts.js") + _asset("page.js")),
+        data=Markup(script_json(payload(source, grid))),
+    )
+
+
+def _row_label_width(grid: Grid) -> int:
+    """Return how many characters the names of the map's rows take; a long axis name is wrapped."""
+    if grid.rows is None:
+        return 0
+    return max(map(len, [*grid.rows.texts, *grid.rows.short.split()]))
+
+
+def _row_height(grid: Grid) -> str:
+    """Return how high the cells are: a map of many rows should still fit on a screen."""
+    n_rows = len(grid.facets[0].groups)
+    return "low" if n_rows > 8 else "middle" if n_rows > 4 or len(grid.facets) > 1 else "high"
+
+
+def _asset(name: str) -> str:
+    return resources.files("initrate.report").joinpath("templates", name).read_text("utf-8")
+
+
+def _shown(one: Map) -> _Shown:
+    hatched = any(cell.hatched for cell in one.cells)
+    return _Shown(one.key, one.title, one.sentence, one.kind, one.tables, hatched)
+
+
+def _figure(figure: SavedFigure) -> dict[str, str]:
+    data = base64.b64encode(figure.svg).decode("ascii")
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "data": f"data:image/svg+xml;base64,{data}",
+    }
+
+
+def _baselines(source: Source) -> Table | None:
+    if not source.baselines:
+        return None
+    name_column, *columns = source.baselines[0]
+    kept = [c for c in columns if any(number(row, c) is not None for row in source.baselines)]
+    rows = tuple(
+        (str(row[name_column]), tuple(share(number(row, c)) for c in kept))
+        for row in source.baselines
+    )
+    words = {"composed": "composed", "mirrored": "mirrored", "seen_accuracy": "seen pairs"}
+    return Table(tuple(words.get(c, c.replace("_", " ")) for c in kept), rows)
+
+
+def _comparable(source: Source, grid: Grid) -> Table:
+    """The numbers that carry over to other widths, norms and schedules, a row a cell of the map."""
+    roles = _roles(source)
+    columns = (
+        *(f"σ√d {role.replace('_', ' ')}" for role in roles),
+        "block-to-skip",
+        "Σ lr",
+        "Σ lr × decay",
+    )
+    rows = []
+    for group in grid.groups:
+        if not group.members:
+            continue
+        entries = [_middle(_sizes(source, group, role)) for role in roles]
+        for column in ("block_to_skip", "sum_lr", "sum_lr_weight_decay"):
+            found = [number(source.cells[run], column) for run in runs_shown(source, group)]
+            entries.append(_middle([entry for entry in found if entry is not None]))
+        rows.append((group.words, tuple(entries)))
+    return Table(columns, tuple(rows))
+
+
+def _roles(source: Source) -> list[str]:
+    """The roles of matrices that the stored tensors have, in their order."""
+    found = dict.fromkeys(
+        str(row.get("role"))
+        for rows in source.tensors.values()
+        for row in rows
+        if number(row, "sigma_sqrt_d") is not None
+    )
+    wanted = ("token_embedding", "query", "value", "attention_output", "mlp_in", "mlp_out")
+    return [role for role in wanted if role in found]
+
+
+def _sizes(source: Source, group: Group, role: str) -> list[float]:
+    found = [
+        number(row, "sigma_sqrt_d")
+        for run in runs_shown(source, group)
+        for row in source.tensors.get(str(source.cells[run].get("cell")), ())
+        if row.get("role") == role
+    ]
+    return [entry for entry in found if entry is not None]
+
+
+def _middle(found: list[float]) -> str:
+    return f"{median(found):.3g}" if found else "–"
+
+
+def _cost(source: Source) -> list[tuple[str, str]]:
+    seconds = [s for row in source.timing if (s := number(row, "seconds")) is not None]
+    done = len(source.cells)
+    rows = [("runs", f"{done:,} of {source.n_cells:,}" if done < source.n_cells else f"{done:,}")]
+    if seconds:
+        rows.append(("buckets", f"{len(seconds):,}"))
+        rows.append(("time", duration(sum(seconds))))
+        if done:
+            rows.append(("time a run", duration(sum(seconds) / done)))
+    return rows
+
+
+def _pairs(found: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Return a mapping as short (name, words) pairs; nested tables as JSON."""
+    return [
+        (
+            str(name).replace("_", " "),
+            json.dumps(v, default=str) if isinstance(v, Mapping | list) else text_of(v),
+        )
+        for name, v in found.items()
+        if v is not None
+    ]

@@ -1,0 +1,205 @@
+"""From a store to what a report is made of: the only file here that knows the store's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from initrate import __version__
+from initrate.report._payload import CURVES
+from initrate.report._source import Axis, Pair, Row, Source
+from initrate.report._words import count_of, enumerate_words, texts_of
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+    from initrate.study import Store, StudyConfig
+    from initrate.tasks import AnchorTask
+
+_SPLIT = "unseen"
+"""Unseen pairs, the probe among them, with training-type keys: what maps and labels are about."""
+
+
+def read_source(store: Store) -> Source:
+    """Return all that a report shows of a study, finished or not."""
+    from initrate.study import config_digest, dump_study
+
+    config = store.config
+    n_done, n_cells = store.progress()
+    tasks = _tasks(config)
+    return Source(
+        name=config.name,
+        description=config.description,
+        axes=tuple(Axis(name, name, tuple(values)) for name, values in config.axes.items()),
+        seeds_in_words=_seeds_in_words(config),
+        seed_columns=_seed_columns(config),
+        n_cells=n_cells,
+        cells=store.cells().to_dicts() if n_done else (),
+        lrs=tuple(config.lrs),
+        pairs=_pairs(tasks),
+        curves=_by_cell(store.curves(), ("step", *CURVES)),
+        counts=_by_cell(_unseen(store.counts(), by="position"), None),
+        shifts=_by_cell(_unseen(store.shifts()), None),
+        tensors=_by_cell(store.tensors(), ("role", "tensor", "sigma_sqrt_d")),
+        timing=store.timing().to_dicts(),
+        baselines=_baselines(tasks),
+        floors=_floors(tasks),
+        facts=_facts(config),
+        config_text=dump_study(config),
+        environment=_environment(store.sessions),
+        execution={
+            "threads": store.plan.threads,
+            "numbers": store.plan.dtype,
+            "device": store.plan.device,
+            "buckets": len(store.plan.buckets),
+        },
+        thresholds=asdict(store.thresholds),
+        # A study says of itself, in its file, that it is no more than this.
+        demonstration="demonstration" in config.description.lower(),
+        identity=config_digest(config)[:12],
+        version=__version__,
+        built=datetime.now(UTC),
+    )
+
+
+def _by_cell(table: DataFrame, columns: Sequence[str] | None) -> dict[str, list[Row]]:
+    kept = table if columns is None else table.select("cell", *_present(table, columns))
+    rows: dict[str, list[Row]] = {}
+    for row in kept.iter_rows(named=True):
+        rows.setdefault(row["cell"], []).append(row)
+    return rows
+
+
+def _present(table: DataFrame, columns: Sequence[str]) -> list[str]:
+    return [column for column in columns if column in table.columns]
+
+
+def _unseen(table: DataFrame, *, by: str | None = None) -> DataFrame:
+    from polars import col
+
+    kept = table.filter(col("split") == _SPLIT)
+    return kept if by is None else kept.filter(col("by") == by)
+
+
+def _tasks(config: StudyConfig) -> tuple[AnchorTask, ...]:
+    """The tasks of a study: one, but where a field of the task is an axis."""
+    from initrate.study import axis_path, grid
+
+    if not any(axis_path(name).startswith("task.") for name in config.axes):
+        return (config.task,)
+    return tuple(dict.fromkeys(point.cell.task for point in grid(config)))
+
+
+def _pairs(tasks: Sequence[AnchorTask]) -> tuple[Pair, ...]:
+    found: dict[str, Pair] = {}
+    for task in tasks:
+        held_out = (*task.unseen, *task.probe)
+        for pair in held_out:
+            text = ",".join(map(str, pair))
+            mirror = pair[::-1]
+            composed = _shift(task, pair)
+            mirrored = _shift(task, mirror) if mirror not in held_out else None
+            made = Pair(
+                text=text,
+                split=_SPLIT,
+                composed_shift=composed,
+                mirrored_shift=None if mirrored == composed else mirrored,
+                probe=pair in task.probe,
+            )
+            found.setdefault(text, made)
+    return tuple(found.values())
+
+
+def _shift(task: AnchorTask, pair: tuple[int, ...]) -> int | None:
+    """The answer minus the key, where that is one number for all keys."""
+    keys = range(task.key_low, task.key_high + 1)
+    shifts = {task.answer(key, pair) - key for key in keys}
+    return shifts.pop() if len(shifts) == 1 else None
+
+
+def _baselines(tasks: Sequence[AnchorTask]) -> list[Row]:
+    """One row a baseline, on the primary pair; of several tasks, each named."""
+    from initrate.tasks import baselines
+
+    rows: list[Row] = []
+    for task in tasks:
+        primary = None if task.primary is None else ",".join(map(str, task.primary))
+        for row in baselines(task):
+            if row["pair"] in (primary, None):
+                name = str(row["baseline"]).replace("_", " ")
+                if len(tasks) > 1:
+                    name = f"{task.variant}: {name}"
+                answers = {key: row[key] for key in ("composed", "mirrored", "seen_accuracy")}
+                rows.append({"baseline": name, "about": row["description"], **answers})
+    return rows
+
+
+def _floors(tasks: Sequence[AnchorTask]) -> Mapping[str, float]:
+    """The floors of the loss; of several tasks none, since one line would not say whose."""
+    from initrate.tasks import loss_floors
+
+    return loss_floors(tasks[0]) if len(tasks) == 1 else {}
+
+
+def _seeds_in_words(config: StudyConfig) -> str:
+    if not config.seed_axes:
+        return count_of(len(config.seeds), "seed")
+    crossed = [f"{len(found)} {name}" for name, found in config.seed_axes.items()]
+    head = f"{len(config.seeds)} times " if len(config.seeds) > 1 else ""
+    return f"{head}{' by '.join(crossed)} seeds"
+
+
+def _seed_columns(config: StudyConfig) -> tuple[str, ...]:
+    if not config.seed_axes:
+        return ("seed",)
+    crossed = [f"seed_{name}" for name in config.seed_axes]
+    # The seeds that are not crossed are one number; the first of them stands for all.
+    others = [f"seed_{name}" for name in ("init", "pool", "order", "evaluation")]
+    rest = [name for name in others if name not in crossed][:1]
+    return (*crossed, *(rest if len(config.seeds) > 1 else ()))
+
+
+def _facts(config: StudyConfig) -> tuple[tuple[str, str], ...]:
+    task, model, training = config.task, config.model, config.training
+    data = "stream" if task.pool is None else f"pool of {task.pool:,} sequences"
+    norm = f"{model.norm_position}-norm {model.norm}"
+    rate = config.rule.gamma if isinstance(config.rule.gamma, float | int) else None
+    model_words = [
+        f"{count_of(model.n_layers, 'layer')}",
+        f"width {model.d_model}",
+        count_of(model.n_heads, "head"),
+        f"feed-forward {model.d_ff}",
+        norm,
+        model.activation,
+    ]
+    recipe = [
+        f"{training.steps:,} steps of {training.batch:,}",
+        training.optimizer,
+        f"lr {texts_of([training.lr])[0]}",
+        f"weight decay {texts_of([training.weight_decay])[0]} on {training.decay}",
+        f"{training.schedule} after {training.warmup_steps:,} steps of warm-up",
+    ]
+    rule = config.rule.name + (f", γ {texts_of([rate])[0]}" if rate is not None else "")
+    axes = [f"{name} of {len(values)}" for name, values in config.axes.items()]
+    lrs = f"; best-lr over {count_of(len(config.lrs), 'learning rate')}" if config.lrs else ""
+    return (
+        ("task", f"{task.variant}, length {task.length}, vocabulary {task.vocabulary}, {data}"),
+        ("model", ", ".join(model_words)),
+        ("training", ", ".join(recipe)),
+        ("rule", rule),
+        ("axes", (enumerate_words(axes) or "none") + "; they replace the values above" * bool(axes)),
+        ("seeds", _seeds_in_words(config) + lrs),
+    )
+
+
+def _environment(sessions: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    """What the last session ran with; a page that is passed on says nothing of host and user."""
+    if not sessions:
+        return {}
+    last = sessions[-1]
+    packages = last.get("packages")
+    versions = packages if isinstance(packages, Mapping) else {}
+    kept = {name: last.get(name) for name in ("python", "machine", "processors", "initrate")}
+    return {**kept, **versions, "sessions": len(sessions)}

@@ -1,0 +1,102 @@
+"""What a report is made of: plain rows and words, read once from a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from initrate.report._words import axis_words, texts_of
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis of the study's grid, its values in the order of the study file."""
+
+    name: str
+    column: str
+    """The column of the cells table that holds it."""
+    values: tuple[object, ...]
+
+    @property
+    def short(self) -> str:
+        """Its name in short: "γ", "depth"."""
+        return axis_words(self.name)[0]
+
+    @property
+    def full(self) -> str:
+        """Its name in full: "initialization rate γ"."""
+        return axis_words(self.name)[1]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Its values as short texts."""
+        return texts_of(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Anchors asked for though never seen together, and what their answers look like."""
+
+    text: str
+    """As in the tables: "4,3"."""
+    split: str
+    composed_shift: int | None = None
+    """Prediction minus key of the composed answer, where that is one number."""
+    mirrored_shift: int | None = None
+    probe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """All that the page and the figures show, as plain Python; nothing here reaches back."""
+
+    name: str
+    description: str
+    axes: tuple[Axis, ...]
+    seeds_in_words: str
+    seed_columns: tuple[str, ...]
+    """Columns of the cells table that tell the seeds of one grid cell apart."""
+    n_cells: int
+    cells: Sequence[Row]
+    """The finished runs."""
+    lrs: tuple[float, ...] = ()
+    """The learning rates of the protocol best-lr; empty under the protocol single."""
+    pairs: tuple[Pair, ...] = ()
+    curves: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    counts: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    shifts: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    tensors: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    timing: Sequence[Row] = ()
+    baselines: Sequence[Row] = ()
+    floors: Mapping[str, float] = field(default_factory=dict)
+    facts: Sequence[tuple[str, str]] = ()
+    """Short (name, words) pairs of the set-up, for the head of the page."""
+    config_text: str = ""
+    environment: Mapping[str, object] = field(default_factory=dict)
+    execution: Mapping[str, object] = field(default_factory=dict)
+    thresholds: Mapping[str, object] = field(default_factory=dict)
+    demonstration: bool = False
+    """Made to show the regimes, never evidence for a claim: the page says so at its head."""
+    identity: str = ""
+    version: str = ""
+    built: datetime | None = None
+
+    @property
+    def finished(self) -> bool:
+        """True when every run of the study is there."""
+        return len(self.cells) >= self.n_cells
+
+
+def number(row: Row, column: str) -> float | None:
+    """Return the number in a column, or None where the table has none.
+
+    >>> number({"lr": 0.001}, "lr"), number({}, "lr")
+    (0.001, None)
+    """
+    found = row.get(column)
+    if isinstance(found, bool) or not isinstance(found, int | float) or found != found:
+        return None
+    return float(found)

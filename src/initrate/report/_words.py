@@ -1,0 +1,191 @@
+"""Words of the page: names of axes and columns, numbers as text, and what each word means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from initrate.report._colours import label_style
+
+_AXES = {
+    "gamma": ("γ", "initialization rate γ"),
+    "depth": ("depth", "depth (layers)"),
+    "n_layers": ("depth", "depth (layers)"),
+    "lr": ("lr", "learning rate"),
+    "weight_decay": ("weight decay", "weight decay"),
+    "d_model": ("width", "width (d_model)"),
+    "pool": ("pool", "sequences in the data set"),
+}
+
+COLUMNS = {
+    "inferential_accuracy": "inferential",
+    "symmetric_accuracy": "symmetric",
+    "seen_accuracy": "seen pairs",
+    "training_accuracy": "training",
+    "probe_accuracy": "probe",
+    "commutes": "commutes",
+}
+
+GLOSSARY: tuple[tuple[str, str], ...] = (
+    (
+        "initialization rate γ",
+        "The exponent in std = d_in^(−γ): every weight starts as N(0, d_in^(−2γ)). A larger γ "
+        "means smaller weights. 0.5 is the usual LeCun or He size.",
+    ),
+    (
+        "unseen pair",
+        "Two anchors that training never shows in this order. All that a model answers to it, "
+        "it carries over from other pairs.",
+    ),
+    (
+        "inferential",
+        "The composed answer: first one anchor's map, then the other's. The paper calls models "
+        "that give it “reasoning” (arXiv 2405.05409).",
+    ),
+    (
+        "symmetric",
+        "The mirrored answer: what the same two anchors mean in the order that was seen. The "
+        "paper calls it “memorizing”; the probe tells whether it is a look-up.",
+    ),
+    (
+        "seen pairs",
+        "Pairs that training shows, with keys held out from training. A run counts as fitted "
+        "from 0.90 up; below, its map cell is hatched.",
+    ),
+    (
+        "probe",
+        "A second pair, unseen in both orders. A model that looks up unordered pairs fails it; "
+        "one that composes and carries a single exception over does not.",
+    ),
+    (
+        "commutes",
+        "The share of questions for which both orders of a pair get the same answer.",
+    ),
+    (
+        "σ√d",
+        "The std of a weight times the root of its input width: the size of a layer's output "
+        "for inputs of size one. Equal γ at another width is another σ√d.",
+    ),
+    (
+        "block-to-skip",
+        "At the start, the size of what a feed-forward block adds, divided by the size of what "
+        "it is added to. Equal γ before and after a norm is not an equal network.",
+    ),
+)
+
+
+def axis_words(name: str) -> tuple[str, str]:
+    """Return an axis in short and in full.
+
+    >>> axis_words("model.n_layers"), axis_words("gamma_qk")
+    (('depth', 'depth (layers)'), ('γ of qk', 'initialization rate γ of qk'))
+    """
+    last = name.rsplit(".", 1)[-1]
+    role = last.removeprefix("gamma_") if last.startswith("gamma_") else last
+    if role != "by_role" and (role != last or "gamma_by_role" in name):
+        role = role.replace("_", " ")
+        return f"γ of {role}", f"initialization rate γ of {role}"
+    words = last.replace("_", " ")
+    return _AXES.get(last, (words, words))
+
+
+def text_of(found: object) -> str:
+    """Return an axis value as short text.
+
+    >>> text_of(0.30000000000000004), text_of(0.0001), text_of(12000), text_of(True)
+    ('0.3', '1e-4', '12,000', 'yes')
+    """
+    if found is None:
+        return "none"
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    if isinstance(found, int):
+        return f"{found:,}"
+    if isinstance(found, float):
+        return _powered(found) if _is_extreme(found) else f"{found:.6g}"
+    if isinstance(found, list | tuple):
+        return " ".join(text_of(part) for part in found) or "none"
+    return str(found)
+
+
+def texts_of(values: Sequence[object]) -> tuple[str, ...]:
+    """Return an axis' values as short texts of one kind.
+
+    >>> texts_of([0.8, 0.9, 1.0]), texts_of([0.003, 0.01, 0.1]), texts_of([5e-4, 1e-3])
+    (('0.8', '0.9', '1.0'), ('0.003', '0.01', '0.1'), ('5e-4', '1e-3'))
+    """
+    floats = [found for found in values if isinstance(found, float)]
+    texts = tuple(text_of(found) for found in values)
+    if len(floats) < len(texts):
+        return texts
+    if any(_is_extreme(found) for found in floats):
+        return tuple(_powered(found) for found in floats)
+    # Steps of one size line up with equal digits; steps by factors would feign precision.
+    if max(floats) > 5 * min(floats):
+        return texts
+    digits = max(len(text.partition(".")[2]) for text in texts)
+    return tuple(f"{found:.{digits}f}" for found in floats)
+
+
+def _is_extreme(found: float) -> bool:
+    return found != 0 and not 1e-3 <= abs(found) < 1e6
+
+
+def _powered(found: float) -> str:
+    if found == 0:
+        return "0"
+    mantissa, exponent = f"{found:.2e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+
+
+def share(found: float | None) -> str:
+    """Return a share with two digits, or a dash where there is none; 1.00 is kept for all of them.
+
+    >>> share(0.954), share(0.9999), share(1.0), share(None)
+    ('0.95', '0.99', '1.00', '–')
+    """
+    if found is None:
+        return "–"
+    return "0.99" if 0.99 < found < 1 else f"{found:.2f}"
+
+
+def count_of(number: int, word: str) -> str:
+    """Return a count with its word.
+
+    >>> count_of(1, "run"), count_of(3, "run")
+    ('1 run', '3 runs')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def enumerate_words(parts: list[str]) -> str:
+    """Return the parts as a list in a sentence.
+
+    >>> enumerate_words(["a", "b", "c"])
+    'a, b and c'
+    """
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def label_words(label: str) -> str:
+    """Return a label as words.
+
+    >>> label_words("data_memorized")
+    'data memorized'
+    """
+    return label_style(label).name
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in words.
+
+    >>> duration(8.2), duration(95), duration(7260)
+    ('8.2 s', '1 min 35 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"

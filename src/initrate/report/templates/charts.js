@@ -1,0 +1,229 @@
+"use strict";
+// Line charts and histograms in plain SVG. Nothing here writes HTML: names are text, always.
+const SVG = "http://www.w3.org/2000/svg";
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, given] of Object.entries(attributes)) {
+    if (given !== null && given !== false) made.setAttribute(key, given === true ? "" : given);
+  }
+  made.append(...children);
+  return made;
+}
+
+function shape(name, attributes = {}, text = null) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, given] of Object.entries(attributes)) made.setAttribute(key, given);
+  if (text !== null) made.textContent = text;
+  return made;
+}
+
+function brief(number) {
+  if (number === null || number === undefined) return "–";
+  if (number === 0) return "0";
+  const size = Math.abs(number);
+  if (size < 0.001 || size >= 1e6) return number.toExponential(1).replace(".0e", "e").replace("e+", "e");
+  return size >= 1000 ? number.toLocaleString("en") : String(Number(number.toPrecision(3)));
+}
+
+function share(number) {
+  if (number === null || number === undefined) return "–";
+  return number > 0.99 && number < 1 ? "0.99" : number.toFixed(2);
+}
+
+function niceTicks(first, last, most) {
+  const rough = Math.max((last - first) / most, 1e-12);
+  const unit = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((m) => m * unit).find((s) => s >= rough);
+  const ticks = [];
+  for (let tick = Math.ceil(first / step) * step; tick <= last + step / 1e6; tick += step) {
+    ticks.push(Number(tick.toPrecision(12)));
+  }
+  return ticks;
+}
+
+function logTicks(low, high) {
+  const decades = [], parts = [];
+  for (let power = Math.floor(low); power <= high; power += 1) {
+    for (const m of [1, 2, 5]) {
+      const tick = Number((m * 10 ** power).toPrecision(3)), at = Math.log10(tick);
+      if (at >= low - 1e-9 && at <= high + 1e-9) (m === 1 ? decades : parts).push(tick);
+    }
+  }
+  return decades.length > 1 ? decades : [...decades, ...parts];
+}
+
+function keyOf(kinds) {
+  const key = element("div", { class: "key" });
+  for (const [kind, name] of kinds) {
+    const swatch = shape("svg", { viewBox: "0 0 20 8", "aria-hidden": "true" });
+    swatch.append(shape("line", { x1: 0, x2: 20, y1: 4, y2: 4, class: `line ${kind}` }));
+    key.append(element("span", {}, swatch, name));
+  }
+  return key;
+}
+
+function framed(chart, title, note, width, height) {
+  chart.append(element("h3", {}, title), note);
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
+  chart.append(svg);
+  return svg;
+}
+
+// series: [{kind, name, run, seed, values}], all over the same x.
+function lineChart(chart, spec) {
+  const width = Math.max(chart.clientWidth, 240), height = 190;
+  const edge = { left: 36, right: 26, top: 14, bottom: 24 };
+  const kinds = new Map(spec.series.map((s) => [s.kind, s.name]));
+  const key = keyOf(kinds.size > 1 ? kinds : []);
+  if (kinds.size === 1 && spec.note) key.append(element("span", {}, spec.note));
+  const svg = framed(chart, spec.title, key, width, height);
+  const known = spec.series.flatMap((s) => s.values).filter((v) => v !== null && (!spec.log || v > 0));
+  if (!known.length) {
+    svg.append(shape("text", { x: edge.left, y: height / 2 }, "No numbers were logged."));
+    return;
+  }
+  const scaled = (v) => (spec.log ? Math.log10(v) : v);
+  let low = spec.range ? spec.range[0] : Math.min(...known.map(scaled));
+  let high = spec.range ? spec.range[1] : Math.max(...known.map(scaled));
+  if (spec.zero) low = 0;
+  if (high - low < 1e-9) high = low + 1;
+  const xs = spec.x, xLow = xs[0], xHigh = xs[xs.length - 1] === xLow ? xLow + 1 : xs[xs.length - 1];
+  const xAt = (x) => edge.left + ((x - xLow) / (xHigh - xLow)) * (width - edge.left - edge.right);
+  const yAt = (v) => height - edge.bottom - ((scaled(v) - low) / (high - low)) * (height - edge.top - edge.bottom);
+  const ticks = spec.log
+    ? logTicks(low, high)
+    : spec.range ? [0, 0.5, 1] : niceTicks(low, high, 3);
+  for (const tick of ticks) {
+    svg.append(shape("line", { class: "gridline", x1: edge.left, x2: width - edge.right, y1: yAt(tick), y2: yAt(tick) }));
+    svg.append(shape("text", { x: edge.left - 7, y: yAt(tick) + 4, "text-anchor": "end" }, brief(tick)));
+  }
+  for (const tick of spec.xTicks || niceTicks(xLow, xHigh, width < 300 ? 3 : 4)) {
+    svg.append(shape("text", { x: xAt(tick), y: height - 6, "text-anchor": "middle" }, spec.xName ? spec.xName(tick) : brief(tick)));
+  }
+  for (const floor of apart(spec.floors || [], yAt, 12)) {
+    if (floor.y < edge.top - 1 || floor.y > height - edge.bottom) continue;
+    for (const nats of floor.all) svg.append(shape("line", { class: "floor", x1: edge.left, x2: width - edge.right, y1: yAt(nats), y2: yAt(nats) }));
+    svg.append(shape("text", { x: width - edge.right, y: floor.y - 3, "text-anchor": "end" }, floor.name));
+  }
+  for (const line of spec.series) {
+    let path = "", pen = "M";
+    line.values.forEach((v, i) => {
+      if (v === null || (spec.log && v <= 0)) { pen = "M"; return; }
+      path += `${pen}${xAt(xs[i]).toFixed(1)} ${yAt(v).toFixed(1)}`;
+      pen = "L";
+      if (spec.dots) svg.append(shape("circle", { class: `dot ${line.kind}`, "data-run": line.run, cx: xAt(xs[i]), cy: yAt(v), r: 2.6 }));
+    });
+    svg.append(shape("path", { class: `line ${line.kind}`, "data-run": line.run, d: path }));
+  }
+  endNames(svg, spec, yAt, width - edge.right + 5, height - edge.bottom);
+  const lead = spec.series.filter((s) => s.kind === spec.series[0].kind);
+  const ends = lead.map((s) => `${s.seed} ${spec.format(lastKnown(s.values))}`);
+  svg.setAttribute("aria-label", `${spec.title}: ${lead[0].name} at the end, ${ends.join(", ")}`);
+  readout(svg, key, spec, xAt, edge, height);
+}
+
+function lastKnown(numbers) {
+  return numbers.reduce((last, v) => (v === null ? last : v), null);
+}
+
+// Floors whose names would overlap share one line of text.
+function apart(floors, yOf, room) {
+  const places = [];
+  for (const { name, nats } of floors) {
+    const last = places[places.length - 1], y = yOf(nats);
+    if (last && Math.abs(last.y - y) < room) {
+      last.name += `, ${name}`;
+      last.all.push(nats);
+    } else places.push({ name, y, all: [nats] });
+  }
+  return places;
+}
+
+function endNames(svg, spec, yAt, x, bottom) {
+  const lead = spec.series.filter((s) => s.kind === spec.series[0].kind && lastKnown(s.values) !== null);
+  if (lead.length < 2 || lead.length > 6 || spec.log && lead.some((s) => lastKnown(s.values) <= 0)) return;
+  const names = lead.map((s) => ({ run: s.run, text: s.short, y: yAt(lastKnown(s.values)) }));
+  names.sort((a, b) => b.y - a.y);
+  // Names that would overlap are joined: "0 1" at one place says that the lines end together.
+  const places = [];
+  for (const name of names) {
+    const last = places[places.length - 1];
+    if (last && last.y - name.y < 11) last.all.push(name.text);
+    else places.push({ y: name.y, all: [name.text] });
+  }
+  for (const place of places) {
+    svg.append(shape("text", { class: "seed-name", x, y: Math.min(place.y + 4, bottom) }, place.all.sort((a, b) => a.localeCompare(b, "en", { numeric: true })).join(" ")));
+  }
+}
+
+function readout(svg, key, spec, xAt, edge, height) {
+  const kept = [...key.childNodes];
+  const cursor = shape("line", { class: "cursor", y1: edge.top, y2: height - edge.bottom, visibility: "hidden" });
+  svg.append(cursor);
+  const lead = spec.series.filter((s) => s.kind === spec.series[0].kind).slice(0, 6);
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    const x = ((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width;
+    const near = spec.x.reduce((best, at, i) => (Math.abs(xAt(at) - x) < Math.abs(xAt(spec.x[best]) - x) ? i : best), 0);
+    cursor.setAttribute("x1", xAt(spec.x[near]));
+    cursor.setAttribute("x2", xAt(spec.x[near]));
+    cursor.setAttribute("visibility", "visible");
+    const parts = lead.map((s) => `${s.seed} ${spec.format(s.values[near])}`);
+    key.replaceChildren(element("span", {}, `${spec.xWord} ${spec.xName ? spec.xName(spec.x[near]) : brief(spec.x[near])}: ${parts.join(" · ")}`));
+  });
+  svg.addEventListener("pointerleave", () => {
+    cursor.setAttribute("visibility", "hidden");
+    key.replaceChildren(...kept);
+  });
+}
+
+// rows: [{run, seed, bars: [[shift, n]]}]; the bars of one row share one line.
+function histogram(chart, spec) {
+  const width = Math.max(chart.clientWidth, 240), height = 190;
+  const edge = { left: 10, right: 10, top: 8, bottom: 24 };
+  const answers = [["composed", spec.composed], ["mirrored", spec.mirrored]].filter(([, shift]) => shift !== null);
+  const key = element("div", { class: "key" }, ...answers.map(([kind, shift]) => {
+    const swatch = shape("svg", { viewBox: "0 0 20 8", "aria-hidden": "true" });
+    swatch.append(shape("rect", { class: `bar ${kind}`, x: 8, y: 0, width: 8, height: 8, rx: 1.5 }));
+    return element("span", {}, swatch, `${kind}, key ${signed(shift)}`);
+  }), answers.length < 2 ? element("span", {}, spec.note) : "");
+  const svg = framed(chart, spec.title, key, width, height);
+  const shifts = spec.rows.flatMap((row) => row.bars.filter((bar) => bar[1] > 0).map((bar) => bar[0]));
+  if (!shifts.length) {
+    svg.append(shape("text", { x: edge.left, y: height / 2 }, "No answers are stored for this pair."));
+    return;
+  }
+  const named = [spec.composed, spec.mirrored].filter((s) => s !== null);
+  const low = Math.min(...shifts, ...named) - 1, high = Math.max(...shifts, ...named) + 1;
+  const slot = (width - edge.left - edge.right) / (high - low + 1);
+  const xAt = (shift) => edge.left + (shift - low + 0.5) * slot;
+  const room = (height - edge.top - edge.bottom) / spec.rows.length;
+  const kindOf = (shift) => (shift === spec.composed ? "composed" : shift === spec.mirrored ? "mirrored" : "third");
+  spec.rows.forEach((row, place) => {
+    const base = edge.top + room * (place + 1);
+    const total = row.bars.reduce((sum, bar) => sum + bar[1], 0) || 1;
+    svg.append(shape("line", { class: "gridline", x1: edge.left, x2: width - edge.right, y1: base, y2: base }));
+    if (spec.rows.length > 1) svg.append(shape("text", { x: width - edge.right, y: base - room + 14, "text-anchor": "end" }, row.seed));
+    for (const [shift, n] of row.bars) {
+      const tall = (n / total) * (room - 8);
+      if (tall < 0.3) continue;
+      const wide = Math.min(Math.max(slot - 1, 1.5), 12);
+      const bar = shape("rect", { class: `bar ${kindOf(shift)}`, "data-run": row.run, x: xAt(shift) - wide / 2, y: base - tall, width: wide, height: tall, rx: Math.min(1.5, wide / 2) });
+      bar.append(shape("title", {}, `key ${signed(shift)}: ${share(n / total)}`));
+      svg.append(bar);
+    }
+  });
+  for (const tick of niceTicks(low, high, Math.floor(width / 70))) {
+    if (tick >= low && tick <= high) svg.append(shape("text", { x: xAt(tick), y: height - 6, "text-anchor": "middle" }, signed(tick)));
+  }
+  const tops = spec.rows.map((row) => {
+    const top = row.bars.reduce((best, bar) => (bar[1] > best[1] ? bar : best), [0, 0]);
+    return `${row.seed} most often key ${signed(top[0])}`;
+  });
+  svg.setAttribute("aria-label", `${spec.title}: ${tops.join(", ")}`);
+}
+
+function signed(number) {
+  return number > 0 ? `+${number}` : number < 0 ? `−${-number}` : "0";
+}

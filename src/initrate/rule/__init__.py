@@ -1,0 +1,60 @@
+"""Rules of initialization: from gamma to the values of every tensor. NumPy alone."""
+
+from initrate.rule._draws import (
+    Draw,
+    Gamma,
+    Keep,
+    Std,
+    Uniform,
+    Zero,
+    as_draw,
+    draw_to_dict,
+)
+from initrate.rule._frozen import FrozenMapping
+from initrate.rule._gamma import gamma_from_std, std_from_gamma
+from initrate.rule._named import RULES, NamedRule, named_rule, rule_title
+from initrate.rule._random import BLOCK, unit_normal, unit_uniform
+from initrate.rule._roles import (
+    EMBEDDING_ROLES,
+    KEPT_ROLES,
+    RESIDUAL_ROLES,
+    ROLE_GROUPS,
+    ROLES,
+    WEIGHT_ROLES,
+    group_of,
+)
+from initrate.rule._rule import Rule
+from initrate.rule._tensor import TensorSpec, draw_tensor, tensor_d_in, tensor_std
+
+__all__ = [
+    "BLOCK",
+    "EMBEDDING_ROLES",
+    "KEPT_ROLES",
+    "RESIDUAL_ROLES",
+    "ROLES",
+    "ROLE_GROUPS",
+    "RULES",
+    "WEIGHT_ROLES",
+    "Draw",
+    "FrozenMapping",
+    "Gamma",
+    "Keep",
+    "NamedRule",
+    "Rule",
+    "Std",
+    "TensorSpec",
+    "Uniform",
+    "Zero",
+    "as_draw",
+    "draw_tensor",
+    "draw_to_dict",
+    "gamma_from_std",
+    "group_of",
+    "named_rule",
+    "rule_title",
+    "std_from_gamma",
+    "tensor_d_in",
+    "tensor_std",
+    "unit_normal",
+    "unit_uniform",
+]

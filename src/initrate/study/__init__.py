@@ -1,0 +1,76 @@
+"""Studies: grids of cells, how they are run, and the folder that holds all that came out."""
+
+from initrate.study._axis import axis_name, axis_path, axis_paths, with_value
+from initrate.study._cell import Cell, one_rate
+from initrate.study._config import (
+    GridPoint,
+    StudyConfig,
+    cells,
+    grid,
+    override,
+    seeds_from_count,
+)
+from initrate.study._cost import Cost, cost, measure_speed, step_operations
+from initrate.study._events import (
+    BucketDone,
+    BucketFailed,
+    BucketProgress,
+    BucketStarted,
+    Event,
+    StudyDone,
+    StudyStarted,
+)
+from initrate.study._execution import ExecutionPlan, PlannedBucket, plan_execution
+from initrate.study._label import LABELS, Thresholds, Verdict, at_floor, label
+from initrate.study._presets import PRESETS, default_folder, preset, preset_text
+from initrate.study._range import axis_values
+from initrate.study._runner import Train, run
+from initrate.study._store import Store, relabel
+from initrate.study._toml import config_digest, config_to_dict, dump_study, load_study
+
+__all__ = [
+    "LABELS",
+    "PRESETS",
+    "BucketDone",
+    "BucketFailed",
+    "BucketProgress",
+    "BucketStarted",
+    "Cell",
+    "Cost",
+    "Event",
+    "ExecutionPlan",
+    "GridPoint",
+    "PlannedBucket",
+    "Store",
+    "StudyConfig",
+    "StudyDone",
+    "StudyStarted",
+    "Thresholds",
+    "Train",
+    "Verdict",
+    "at_floor",
+    "axis_name",
+    "axis_path",
+    "axis_paths",
+    "axis_values",
+    "cells",
+    "config_digest",
+    "config_to_dict",
+    "cost",
+    "default_folder",
+    "dump_study",
+    "grid",
+    "label",
+    "load_study",
+    "measure_speed",
+    "one_rate",
+    "override",
+    "plan_execution",
+    "preset",
+    "preset_text",
+    "relabel",
+    "run",
+    "seeds_from_count",
+    "step_operations",
+    "with_value",
+]

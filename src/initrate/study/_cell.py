@@ -1,0 +1,150 @@
+"""A cell: one training run, said whole, and the id that follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import cast
+
+from initrate.errors import InputError, unknown
+from initrate.model import ModelConfig
+from initrate.rule import ROLE_GROUPS, Gamma, Rule
+from initrate.study._sections import (
+    READERS,
+    Table,
+    digest,
+    model_dict,
+    rule_dict,
+    section,
+    task_dict,
+    training_dict,
+)
+from initrate.tasks import AnchorTask
+from initrate.training import Seeds, Training
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One training run: what is learned, by which model, from which weights, how, with what seeds.
+
+    >>> from initrate.tasks import variant
+    >>> cell = Cell(variant("34-wrong"), ModelConfig(), Rule(gamma=0.8), Training(), Seeds.all(1))
+    >>> Cell.from_dict(cell.to_dict()) == cell, len(cell.id)
+    (True, 12)
+    """
+
+    task: AnchorTask
+    model: ModelConfig
+    rule: Rule
+    training: Training
+    seeds: Seeds
+
+    @property
+    def id(self) -> str:
+        """The first 12 hex digits of the SHA-256 of the cell's canonical JSON.
+
+        Equal numbers give equal ids, whether written 1 or 1.0.
+        """
+        return digest(self.to_dict())[:12]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the cell as plain tables, all fields said."""
+        return {
+            "task": task_dict(self.task),
+            "model": model_dict(self.model),
+            "rule": rule_dict(self.rule),
+            "training": training_dict(self.training),
+            "seeds": asdict(self.seeds),
+        }
+
+    @classmethod
+    def from_dict(cls, table: Table) -> Cell:
+        """Return the cell of such tables; an unknown key is an InputError."""
+        known = [field.name for field in fields(cls)]
+        for key in table:
+            if key not in known:
+                raise unknown("section of a cell", key, known)
+        sections = {name: section(table, name) for name in known}
+        read = {name: READERS[name](sections[name]) for name in READERS}
+        return cls(
+            task=cast("AnchorTask", read["task"]),
+            model=cast("ModelConfig", read["model"]),
+            rule=cast("Rule", read["rule"]),
+            training=cast("Training", read["training"]),
+            seeds=seeds_table(sections["seeds"]),
+        )
+
+
+def seeds_table(table: Table) -> Seeds:
+    """Return the seeds of a table with any of the four.
+
+    >>> seeds_table({"init": 3})
+    Seeds(init=3, pool=0, order=0, evaluation=0)
+    """
+    known = [field.name for field in fields(Seeds)]
+    for key, seed in table.items():
+        if key not in known:
+            raise unknown("seed", key, known)
+        check_seed(seed)
+    return Seeds(**cast("dict[str, int]", dict(table)))
+
+
+def check_seed(seed: object) -> int:
+    """Return the seed, or raise the InputError of one that is not a whole number from 0 on."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+        raise InputError(f"seed is {seed!r}: expected a whole number of at least 0 and below 2^63")
+    return seed
+
+
+WEIGHT_ROLES = (
+    "token_embedding",
+    "position",
+    "query",
+    "key",
+    "value",
+    "attention_output",
+    "mlp_in",
+    "mlp_gate",
+    "mlp_out",
+    "unembedding",
+)
+"""The roles of a decoder's weights: their rates say what a cell's gamma is."""
+
+
+def rates(rule: Rule) -> dict[str, float | None]:
+    """Return gamma by weight role; None where the draw has no rate.
+
+    >>> rates(Rule(gamma=0.8))["query"]
+    0.8
+    """
+    draws = {role: rule.draw(role) for role in WEIGHT_ROLES}
+    return {role: draw.gamma if isinstance(draw, Gamma) else None for role, draw in draws.items()}
+
+
+def one_rate(rule: Rule) -> float | None:
+    """Return the gamma of a rule, or None where roles differ or have no rate.
+
+    >>> one_rate(Rule(gamma=0.8)), one_rate(Rule(gamma=0.8, gamma_by_role={"qk": 0.5}))
+    (0.8, None)
+    """
+    found = set(rates(rule).values())
+    return found.pop() if len(found) == 1 else None
+
+
+def rates_that_differ(rule: Rule) -> dict[str, float]:
+    """Return gamma by group of roles, or by role where a group differs in itself.
+
+    Empty where one gamma says it all; roles without a rate are left out.
+
+    >>> rates_that_differ(Rule(gamma=0.8, gamma_by_role={"qk": 0.5}))["qk"]
+    0.5
+    """
+    by_role = rates(rule)
+    if one_rate(rule) is not None:
+        return {}
+    differing: dict[str, float] = {}
+    for group, roles in ROLE_GROUPS.items():
+        found = {role: by_role[role] for role in roles if role in by_role}
+        if len(set(found.values())) == 1:
+            found = {group: next(iter(found.values()))}
+        differing.update({name: gamma for name, gamma in found.items() if gamma is not None})
+    return differing

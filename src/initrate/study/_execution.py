@@ -1,0 +1,166 @@
+"""How a study is run: its buckets, their order and width; stored, so that it can be replayed."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
+from typing import Literal, cast, get_args
+
+from initrate.errors import InputError, StoreError, unknown
+from initrate.model import ModelConfig
+from initrate.study._config import GridPoint, StudyConfig, grid
+from initrate.study._cost import cost
+from initrate.study._sections import digest
+from initrate.tasks import AnchorTask
+from initrate.training import Execution, Training, shared_training
+
+Dtype = Literal["float32", "float64", "bfloat16"]
+Shared = tuple[AnchorTask, ModelConfig, Training]
+"""What the cells of a bucket have in common."""
+
+GIBIBYTE = 2**30
+USUAL_MEMORY = 1.25 * GIBIBYTE
+"""What the models of a bucket may take where no limit is given; torch itself takes some more."""
+WIDEST = 8
+"""More models than this in a bucket gain nothing on a processor's caches."""
+NARROWEST = 4
+"""Seeds are taken together until the buckets have this many models, as far as there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBucket:
+    """Cells that are trained together."""
+
+    id: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionPlan:
+    """How all cells of a study are run; the same plan and environment give the same bits."""
+
+    threads: int
+    dtype: Dtype
+    device: str
+    tf32: bool
+    buckets: tuple[PlannedBucket, ...]
+
+    @property
+    def execution(self) -> Execution:
+        """What the engine is told."""
+        return Execution(threads=self.threads, dtype=self.dtype, device=self.device, tf32=self.tf32)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plan as plain values."""
+        plan = asdict(self)
+        plan["buckets"] = [{"id": b.id, "cells": list(b.cells)} for b in self.buckets]
+        return plan
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, object]) -> ExecutionPlan:
+        """Return the plan of such values."""
+        names = [field.name for field in fields(cls)]
+        if sorted(table) != sorted(names):
+            raise StoreError(
+                f"the execution plan has {sorted(table)}: expected the keys {sorted(names)}"
+            )
+        buckets = table["buckets"]
+        if not isinstance(buckets, list):
+            raise StoreError("the execution plan has no list of buckets")
+        planned = tuple(_planned(entry) for entry in cast("list[object]", buckets))
+        plan = cls(**{**cast("dict[str, object]", dict(table)), "buckets": planned})  # pyright: ignore[reportArgumentType]
+        _check_options(plan.threads, plan.dtype)
+        return plan
+
+
+def plan_execution(
+    config: StudyConfig,
+    *,
+    threads: int | None = None,
+    memory_limit: float | None = None,
+    dtype: Dtype = "float32",
+    device: str = "cpu",
+    tf32: bool = False,
+) -> ExecutionPlan:
+    """Return how to run a study: a deterministic choice, given the machine's count of cores.
+
+    `memory_limit` is in GiB and holds for the models of a bucket; without one, a model that alone
+    takes more than usual is run alone.
+    """
+    threads = (os.cpu_count() or 1) if threads is None else threads
+    _check_options(threads, dtype)
+    _check_memory(memory_limit)
+    buckets: list[PlannedBucket] = []
+    for group in _groups(config):
+        width = _width(group, memory_limit)
+        n_buckets = math.ceil(len(group) / width)
+        # Even shares: nine models are five and four, and not eight and one.
+        bounds = [round(k * len(group) / n_buckets) for k in range(n_buckets + 1)]
+        for first, last in pairwise(bounds):
+            ids = tuple(point.id for point in group[first:last])
+            buckets.append(PlannedBucket(f"{len(buckets):04d}-{digest(ids)[:8]}", ids))
+    return ExecutionPlan(threads, dtype, device, tf32, tuple(buckets))
+
+
+def _groups(config: StudyConfig) -> list[list[GridPoint]]:
+    """Points of equal shapes, seed by seed; few such points of one seed wait for further seeds."""
+    points = grid(config)
+    size = math.prod(len(values) for values in config.all_axes.values())
+    by_seed = [points[k : k + size] for k in range(0, len(points), size)]
+    keys = {point.id: _shared(point) for point in points}
+    narrowest = min(Counter(keys[point.id] for point in by_seed[0]).values())
+    together = math.ceil(NARROWEST / narrowest)
+    groups: list[list[GridPoint]] = []
+    for k in range(0, len(by_seed), together):
+        round_groups: dict[Shared, list[GridPoint]] = {}
+        for point in (p for seed in by_seed[k : k + together] for p in seed):
+            round_groups.setdefault(keys[point.id], []).append(point)
+        groups += round_groups.values()
+    return groups
+
+
+def _shared(point: GridPoint) -> Shared:
+    cell = point.cell
+    return cell.task, cell.model, shared_training(cell.training)
+
+
+def _width(group: Sequence[GridPoint], memory_limit: float | None) -> int:
+    one = cost(group[0].cell).memory
+    limit = USUAL_MEMORY if memory_limit is None else memory_limit * GIBIBYTE
+    if memory_limit is not None and one > limit:
+        raise InputError(
+            f"one model of depth {group[0].cell.model.n_layers} takes about "
+            f"{one / GIBIBYTE:.2g} GiB: the memory limit is {memory_limit:g} GiB; raise it, or "
+            "take a smaller batch"
+        )
+    return max(1, min(WIDEST, int(limit // one)))
+
+
+def _check_options(threads: object, dtype: object) -> None:
+    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= 1024:
+        raise InputError(f"threads is {threads!r}: expected a whole number from 1 to 1024")
+    if dtype not in get_args(Dtype):
+        raise unknown("dtype", dtype, get_args(Dtype))
+
+
+def _check_memory(limit: object) -> None:
+    if limit is None:
+        return
+    if isinstance(limit, int | float) and not isinstance(limit, bool):
+        if math.isfinite(limit) and limit > 0:
+            return
+    raise InputError(f"the memory limit is {limit!r}: expected GiB above zero")
+
+
+def _planned(entry: object) -> PlannedBucket:
+    if isinstance(entry, Mapping):
+        found = cast("Mapping[str, object]", entry)
+        name, ids = found.get("id"), found.get("cells")
+        whole = isinstance(ids, list) and all(isinstance(i, str) for i in cast("list[object]", ids))
+        if isinstance(name, str) and whole and len(found) == 2:
+            return PlannedBucket(name, tuple(cast("list[str]", ids)))
+    raise StoreError(f"the execution plan holds {str(entry)[:80]!r}: expected a bucket")

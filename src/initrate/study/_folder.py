@@ -1,0 +1,191 @@
+"""The folder of a study: what lies where, how it is begun, and how it is told from others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+from initrate import __version__
+from initrate.errors import InputError, StoreError
+from initrate.files import (
+    load_json,
+    make_folder,
+    read_bounded,
+    shown,
+    write_new_folder,
+    write_whole,
+)
+from initrate.study._config import StudyConfig
+from initrate.study._environment import environment
+from initrate.study._execution import ExecutionPlan
+from initrate.study._label import Thresholds
+from initrate.study._toml import config_digest, config_to_dict, dump_study, load_study
+
+SCHEMA = 1
+STUDY_TOML = "study.toml"
+STUDY_JSON = "study.json"
+EXECUTION = "execution.json"
+ENVIRONMENT = "environment.json"
+PARTS = "parts"
+TIMING = "timing"
+RUNNING = "running"
+LOCK = f"{RUNNING}/lock"
+_FOLDERS = (PARTS, TIMING, RUNNING)
+_LIMIT = 50_000_000
+"""Bytes of an execution plan that are read: a plan of 100,000 cells has two million."""
+
+
+def begin(folder: Path, config: StudyConfig, plan: ExecutionPlan, thresholds: Thresholds) -> None:
+    """Write the folder of a new study, whole; a folder that holds anything is left as it is."""
+    if folder.is_dir() and not any(folder.iterdir()):
+        _fill(folder, config, plan, thresholds)
+        return
+    make_folder(folder.parent)
+    with write_new_folder(folder) as temporary:
+        _fill(temporary, config, plan, thresholds)
+
+
+def is_new(folder: Path) -> bool:
+    """Return whether a study may begin here: nothing there, or an empty folder."""
+    if folder.is_symlink() and not folder.exists():
+        raise StoreError(f"{shown(folder)} is a link to nothing: expected a folder for the study")
+    if not folder.exists():
+        return True
+    if not folder.is_dir():
+        raise StoreError(f"{shown(folder)} is a file: expected a folder for the study")
+    return not any(folder.iterdir())
+
+
+def write_study_json(folder: Path, config: StudyConfig, thresholds: Thresholds) -> None:
+    """Write what the study is known by: hashes of its configuration and plan, thresholds."""
+    study = {
+        "schema": SCHEMA,
+        "initrate": __version__,
+        "config_sha256": config_digest(config),
+        "sha256": {name: _sha256(folder / name) for name in (STUDY_TOML, EXECUTION)},
+        "thresholds": asdict(thresholds),
+    }
+    _write_json(folder / STUDY_JSON, study)
+
+
+def read_study(folder: Path) -> tuple[StudyConfig, ExecutionPlan, Thresholds]:
+    """Return what a study folder holds, checked: its configuration, plan and thresholds."""
+    _check_whole(folder)
+    study = _mapping(folder / STUDY_JSON)
+    if study.get("schema") != SCHEMA:
+        raise StoreError(
+            f"{shown(folder / STUDY_JSON)} has schema {study.get('schema')!r}: expected {SCHEMA}; "
+            "it was written by another version of initrate, or it is not a study"
+        )
+    hashes = study.get("sha256")
+    for name in (STUDY_TOML, EXECUTION):
+        known = hashes.get(name) if isinstance(hashes, dict) else None
+        if known != _sha256(folder / name):
+            raise StoreError(
+                f"{shown(folder / name)} was changed since the study began: restore it, or "
+                "begin the changed study in a new folder"
+            )
+    config = load_study(folder / STUDY_TOML)
+    plan = ExecutionPlan.from_dict(_mapping(folder / EXECUTION))
+    thresholds = study.get("thresholds")
+    if not isinstance(thresholds, dict):
+        raise StoreError(f"{shown(folder / STUDY_JSON)} has no thresholds: expected a table")
+    return config, plan, Thresholds.from_dict(cast("dict[str, object]", thresholds))
+
+
+def check_same(folder: Path, stored: StudyConfig, given: StudyConfig) -> None:
+    """Check that the folder's study is the given one, and say where they differ if not."""
+    if config_digest(stored) == config_digest(given):
+        return
+    there, here = (_leaves(config_to_dict(config)) for config in (stored, given))
+    differing = [
+        key
+        for key in dict.fromkeys([*there, *here])
+        if there.get(key) != here.get(key) and key not in ("name", "description")
+    ]
+    first = differing[0]
+    raise StoreError(
+        f"{shown(folder)} holds another study: {first} is {there.get(first)!r} there and "
+        f"{here.get(first)!r} here; choose another folder"
+    )
+
+
+def begin_session(folder: Path) -> None:
+    """Add this session to the environments that the study was run in."""
+    sessions = _sessions(folder)
+    _write_json(folder / ENVIRONMENT, {"schema": SCHEMA, "sessions": [*sessions, environment()]})
+
+
+def read_sessions(folder: Path) -> list[dict[str, object]]:
+    """Return the environments of all sessions, the first one first."""
+    return _sessions(folder)
+
+
+def _fill(folder: Path, config: StudyConfig, plan: ExecutionPlan, thresholds: Thresholds) -> None:
+    for name in _FOLDERS:
+        make_folder(folder / name)
+    write_whole(folder / STUDY_TOML, dump_study(config).encode())
+    _write_json(folder / EXECUTION, plan.to_dict())
+    _write_json(folder / ENVIRONMENT, {"schema": SCHEMA, "sessions": []})
+    # The last one: without it the folder is no study.
+    write_study_json(folder, config, thresholds)
+
+
+def _check_whole(folder: Path) -> None:
+    if not folder.exists():
+        raise StoreError(f"{shown(folder)} does not exist: expected the folder of a study")
+    if not folder.is_dir():
+        raise StoreError(f"{shown(folder)} is a file: expected the folder of a study")
+    names = (STUDY_JSON, STUDY_TOML, EXECUTION)
+    missing = [name for name in names if not (folder / name).is_file()]
+    if len(missing) == len(names):
+        raise StoreError(
+            f"{shown(folder)} holds no study but other files: choose a new or empty folder"
+        )
+    if missing:
+        raise StoreError(
+            f"{shown(folder)} is a half-written study: {missing[0]} is missing; restore it, or "
+            "choose another folder"
+        )
+    for name in _FOLDERS:
+        if (folder / name).exists() and not (folder / name).is_dir():
+            raise StoreError(f"{shown(folder / name)} is a file: expected a folder")
+
+
+def _sessions(folder: Path) -> list[dict[str, object]]:
+    found = _mapping(folder / ENVIRONMENT).get("sessions")
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise StoreError(f"{shown(folder / ENVIRONMENT)} has no list of sessions: restore it")
+    return cast("list[dict[str, object]]", found)
+
+
+def _mapping(path: Path) -> Mapping[str, object]:
+    try:
+        found = load_json(path, _LIMIT)
+    except InputError as error:
+        raise StoreError(str(error)) from error
+    if not isinstance(found, dict):
+        raise StoreError(f"{shown(path)} holds no table: expected one")
+    return cast("Mapping[str, object]", found)
+
+
+def _write_json(path: Path, content: Mapping[str, object]) -> None:
+    write_whole(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(read_bounded(path, _LIMIT)).hexdigest()
+
+
+def _leaves(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    leaves: dict[str, object] = {}
+    for key, entry in table.items():
+        if isinstance(entry, Mapping):
+            leaves |= _leaves(cast("Mapping[str, object]", entry), f"{prefix}{key}.")
+        else:
+            leaves[prefix + key] = entry
+    return leaves

@@ -1,0 +1,48 @@
+"""Training: buckets of models as one batched program."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from initrate.training._bucket import (
+    Bucket,
+    BucketResult,
+    Execution,
+    Lane,
+    LaneResult,
+    Progress,
+    Seeds,
+    shared_training,
+)
+from initrate.training._config import LANE_FIELDS, Training, window
+from initrate.training._schedule import learning_rate, shrinkage, weight_decay
+
+if TYPE_CHECKING:
+    from initrate.training._engine import Interrupted, train
+
+__all__ = [
+    "LANE_FIELDS",
+    "Bucket",
+    "BucketResult",
+    "Execution",
+    "Interrupted",
+    "Lane",
+    "LaneResult",
+    "Progress",
+    "Seeds",
+    "Training",
+    "learning_rate",
+    "shared_training",
+    "shrinkage",
+    "train",
+    "weight_decay",
+    "window",
+]
+
+
+def __getattr__(name: str) -> object:
+    # The engine needs torch; recipes and buckets do not.
+    if name in ("Interrupted", "train"):
+        return getattr(importlib.import_module("initrate.training._engine"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,82 @@
+"""A running bucket on disk: one safetensors file, written whole, checked when it is read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from initrate.errors import StoreError
+from initrate.files import write_whole
+
+_SCHEMA = "1"
+
+
+@dataclass(slots=True)
+class Log:
+    """What a running bucket has measured so far, lane by lane; it goes into the checkpoint."""
+
+    curves: list[list[dict[str, Any]]]
+    diverged_step: list[int | None]
+    loss_sum: list[float]
+    """Sum of the training losses since the last logged step, and how many they are."""
+    n_losses: int = 0
+    last_norm: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def save_checkpoint(
+    path: Path, *, bucket: str, step: int, tensors: Mapping[str, Tensor], log: Log
+) -> None:
+    """Write the state after `step` updates; an older checkpoint stays until the new one is whole."""
+    state = {
+        "curves": log.curves,
+        "diverged_step": log.diverged_step,
+        "loss_sum": log.loss_sum,
+        "n_losses": log.n_losses,
+        "last_norm": log.last_norm,
+        "seconds": log.seconds,
+    }
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    metadata = {"schema": _SCHEMA, "bucket": bucket, "step": str(step), "log": json.dumps(state)}
+    metadata["sha256"] = _digest(tensors, metadata)
+    write_whole(path, safetensors.torch.save(dict(tensors), metadata=metadata))
+
+
+def load_checkpoint(path: Path, *, bucket: str) -> tuple[int, dict[str, Tensor], Log]:
+    """Return step, tensors and log of the checkpoint; StoreError where it is not this bucket's."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            metadata = dict(file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, OSError) as error:
+        raise _damaged(path, str(error).splitlines()[0]) from error
+    stated = metadata.pop("sha256", None)
+    if metadata.get("schema") != _SCHEMA or stated != _digest(tensors, metadata):
+        raise _damaged(path, "its checksum does not match")
+    if metadata["bucket"] != bucket:
+        raise StoreError(f"{path} holds another bucket: delete it to start this bucket anew")
+    return int(metadata["step"]), tensors, Log(**json.loads(metadata["log"]))
+
+
+def _damaged(path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"checkpoint {path} is damaged ({why}): delete it, and its bucket starts anew"
+    )
+
+
+def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    digest = hashlib.sha256(json.dumps(dict(metadata), sort_keys=True).encode())
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
