@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from datetime import UTC, datetime
+from hashlib import sha256
 
 import numpy as np
 
@@ -28,8 +29,10 @@ def synthetic(
 ) -> Source:
     """Return a made-up study over any axes."""
     sides = [axis.values for axis in axes]
-    plan = list(itertools.product(range(n_seeds), *sides, lrs or (None,)))
-    done = plan[: round(len(plan) * share_done)]
+    plan = list(itertools.product(*sides, lrs or (None,)))
+    done = [(seed, *rest) for seed in range(n_seeds) for rest in plan]
+    n_cells = len(done)
+    done = done[: round(n_cells * share_done)]
     cells, curves, counts, shifts, tensors = [], {}, {}, {}, {}
     for seed, *rest in done:
         settings = {axis.column: found for axis, found in zip(axes, rest, strict=False)}
@@ -47,7 +50,7 @@ def synthetic(
         axes=axes,
         seeds_in_words=f"{n_seeds} seeds" if n_seeds > 1 else "1 seed",
         seed_columns=("seed",),
-        n_cells=len(plan),
+        n_cells=n_cells,
         cells=cells,
         lrs=lrs,
         pairs=_pairs(mirrored=mirrored),
@@ -110,7 +113,7 @@ def _cell(seed: int, settings: dict, *, mirrored: bool) -> dict:
         if mirrored and (symmetric or 0) > 0.55:
             label = "composed_with_mirrored_exception"
     return {
-        "cell": f"{abs(hash((seed, *settings.values()))) % 16**12:012x}",
+        "cell": sha256(repr((seed, settings)).encode()).hexdigest()[:12],
         "bucket": "b0",
         **settings,
         "gamma": gamma,
@@ -191,7 +194,9 @@ def _counts(row: dict, *, mirrored: bool) -> list[dict]:
                     "n": 560,
                     "correct": round(560 * composed),
                     "composed": round(560 * composed),
-                    "mirrored": round(560 * (1 - composed)) if mirrored and not pair.probe else None,
+                    "mirrored": None
+                    if pair.mirrored_shift is None
+                    else round(560 * (1 - composed)),
                 }
             )
     return rows

@@ -14,6 +14,7 @@ from initrate.model import ModelConfig
 from initrate.rule import Rule, Uniform, named_rule
 from initrate.study import Cell, one_rate
 from initrate.study._cell import rates_that_differ
+from initrate.study._sections import digest
 from initrate.tasks import variant
 from initrate.training import Seeds, Training, window
 
@@ -33,6 +34,7 @@ def test_a_cell_comes_back_from_json() -> None:
     cell = _cell()
     read = Cell.from_dict(json.loads(json.dumps(cell.to_dict())))
     assert read == cell and read.id == cell.id
+    assert cell.id == digest(cell.to_dict())[:12]
 
 
 def test_the_id_is_the_same_in_another_process() -> None:

@@ -170,7 +170,7 @@ BASE = 'schema = 1\nname = "x"\n[task]\nvariant = "34-wrong"\n'
         (BASE + "lenght = 9", "did you mean 'length'"),
         (BASE + "length = 2", "length"),
         (BASE + "key_high = 1000", "key"),
-        (BASE + "unseen = [[4, 3, 1]]", "unseen"),
+        (BASE + "unseen = [[4, 3, 1]]", "held-out pair"),
         (BASE + "overrides = { '4,3' = -6 }", "4,3"),
         (BASE + "[modle]", "did you mean 'model'"),
         (BASE + "[model]\nshape = 'laptpo'", "did you mean 'laptop'"),

@@ -63,9 +63,19 @@ def test_a_wild_lane_changes_no_bit_of_its_neighbours(
     )
 
 
-def test_divergence_is_recorded_and_the_lane_frozen() -> None:
-    wild = lane(1, optimizer="sgd", lr=1e30, clip_norm=None)
-    result = run(lane(0, optimizer="sgd"), wild)
+@pytest.mark.parametrize(
+    "wild",
+    [
+        {"lr": 1e30},
+        {"lr": 1e38},
+        # The decay alone lets the weights overflow, four steps into the run.
+        {"lr": 1e6, "weight_decay": 1e6},
+    ],
+    ids=["lr", "overflow", "decay"],
+)
+def test_divergence_is_recorded_and_the_lane_frozen(wild: Mapping[str, object]) -> None:
+    both = {"optimizer": "sgd", "clip_norm": None}
+    result = run(lane(0, **both), lane(1, **{**both, **wild}))
     diverged = result.lanes[1]
     assert diverged.diverged
     assert diverged.diverged_step is not None

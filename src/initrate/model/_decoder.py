@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from initrate.model._config import ModelConfig
+from initrate.model._last import at_last_position, keep_last
 from initrate.model._layers import (
     Affine,
     Weights,
-    at_last_position,
     attend,
     attend_from_last,
     linear,
@@ -91,19 +91,27 @@ def _block(
     qkv: Tensor | None,
 ) -> Tensor:
     """Return the next hidden states: [M, B*T, d], or [M, B, d] of the last position alone."""
-    if at_last and config.positions != "rotary":
-        seen = _input(config, x, weights, block)
-        attended = attend_from_last(config, seen, weights, block, length)
-    else:
+    if not at_last:
         if qkv is None:
             qkv = project(config, _input(config, x, weights, block), weights, block)
-        attended = attend(config, qkv, weights, block, length)
-        attended = at_last_position(attended, length) if at_last else attended
-    x = (at_last_position(x, length) if at_last else x) + attended
+        x = attend(config, qkv, weights, block, length, onto=x)
+    elif config.positions == "rotary":
+        # A turned key depends on its position: it cannot be moved onto the query.
+        qkv = project(config, _input(config, x, weights, block), weights, block)
+        attended = at_last_position(attend(config, qkv, weights, block, length), length)
+        x = at_last_position(x, length) + attended
+    else:
+        x, x_last = keep_last(x, length)
+        seen = _input(config, x, weights, block)
+        last = x_last
+        if config.norm_position == "pre":
+            values, last = keep_last(seen.values, length)
+            seen = seen.at(values)
+        x = attend_from_last(config, seen, seen.at(last), weights, block, onto=x_last)
     if config.norm_position == "pre":
-        return x + mlp(config, norm(config, x, weights, f"{block}.norm_2"), weights, block)
+        return mlp(config, norm(config, x, weights, f"{block}.norm_2"), weights, block, onto=x)
     x = norm(config, x, weights, f"{block}.norm_1").applied()
-    x = x + mlp(config, Affine(x), weights, block)
+    x = mlp(config, Affine(x), weights, block, onto=x)
     return norm(config, x, weights, f"{block}.norm_2").applied()
 
 
@@ -126,7 +134,7 @@ def block_to_skip(config: ModelConfig, weights: Weights, tokens: Tensor) -> Tens
     length = tokens.shape[-1]
     x, _ = _first_layer(config, weights, tokens, project_all=False)
     qkv = project(config, _input(config, x, weights, "blocks.0"), weights, "blocks.0")
-    x = x + attend(config, qkv, weights, "blocks.0", length)
+    x = attend(config, qkv, weights, "blocks.0", length, onto=x)
     if config.norm_position == "pre":
         block = mlp(config, norm(config, x, weights, "blocks.0.norm_2"), weights, "blocks.0")
     else:

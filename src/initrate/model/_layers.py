@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from initrate.model._config import ModelConfig
+from initrate.model._last import mix
 
 Weights = Mapping[str, Tensor]
 
@@ -54,25 +55,33 @@ def norm(config: ModelConfig, x: Tensor, weights: Weights, name: str) -> Affine:
     return Affine(unit, gain, weights[f"{name}.bias"][:, None])
 
 
-def linear(x: Affine, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return x [M, N, d_in] times weight [M, d_in, d_out], plus bias [M, d_out] if there is one."""
+def linear(
+    x: Affine, weight: Tensor, bias: Tensor | None, *, onto: Tensor | None = None
+) -> Tensor:
+    """Return x [M, N, d_in] times weight [M, d_in, d_out], plus bias [M, d_out], plus `onto`."""
     offset = None if bias is None else bias[:, None]
     if x.bias is not None:
         shift = torch.bmm(x.bias, weight)
         offset = shift if offset is None else offset + shift
     if x.gain is not None:
         weight = x.gain.transpose(1, 2) * weight
+    if onto is not None:
+        offset = onto if offset is None else onto + offset
     if offset is None:
         return torch.bmm(x.values, weight)
     return torch.baddbmm(offset, x.values, weight)
 
 
-def _named_linear(x: Affine, weights: Weights, name: str) -> Tensor:
-    return linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+def _named_linear(
+    x: Affine, weights: Weights, name: str, *, onto: Tensor | None = None
+) -> Tensor:
+    return linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"), onto=onto)
 
 
-def mlp(config: ModelConfig, x: Affine, weights: Weights, block: str) -> Tensor:
-    """Return the feed-forward map of x [M, N, d_model], the same shape."""
+def mlp(
+    config: ModelConfig, x: Affine, weights: Weights, block: str, *, onto: Tensor | None = None
+) -> Tensor:
+    """Return the feed-forward map of x [M, N, d_model], plus `onto`, the same shape."""
     inner = _named_linear(x, weights, f"{block}.mlp.in")
     match config.activation:
         case "relu":
@@ -83,7 +92,7 @@ def mlp(config: ModelConfig, x: Affine, weights: Weights, block: str) -> Tensor:
             inner = functional.gelu(inner, approximate="tanh")
         case "swiglu":
             inner = functional.silu(_named_linear(x, weights, f"{block}.mlp.gate")) * inner
-    return _named_linear(Affine(inner), weights, f"{block}.mlp.out")
+    return _named_linear(Affine(inner), weights, f"{block}.mlp.out", onto=onto)
 
 
 @functools.lru_cache(maxsize=32)
@@ -127,8 +136,16 @@ def _by_head(x: Tensor, length: int, n_heads: int) -> Tensor:
     return x.transpose(1, 2).reshape(-1, length, width // n_heads)
 
 
-def attend(config: ModelConfig, qkv: Tensor, weights: Weights, block: str, length: int) -> Tensor:
-    """Return the causal attention of every position, [M, B*T, d_model], from `project`'s result."""
+def attend(
+    config: ModelConfig,
+    qkv: Tensor,
+    weights: Weights,
+    block: str,
+    length: int,
+    *,
+    onto: Tensor | None = None,
+) -> Tensor:
+    """Return the causal attention of every position, [M, B*T, d_model], of `project`'s result."""
     n_models, n_rows, _ = qkv.shape
     n_heads, d_k, d_v = config.n_heads, config.d_k, config.d_v
     parts = qkv.split([n_heads * d_k, n_heads * d_k, n_heads * d_v], -1)
@@ -141,24 +158,29 @@ def attend(config: ModelConfig, qkv: Tensor, weights: Weights, block: str, lengt
     if n_heads > 1:
         mixed = mixed.view(-1, n_heads, length, d_v).transpose(1, 2)
     mixed = Affine(mixed.reshape(n_models, n_rows, n_heads * d_v))
-    return _named_linear(mixed, weights, f"{block}.attention.output")
+    return _named_linear(mixed, weights, f"{block}.attention.output", onto=onto)
 
 
 def attend_from_last(
-    config: ModelConfig, x: Affine, weights: Weights, block: str, length: int
+    config: ModelConfig,
+    x: Affine,
+    last: Affine,
+    weights: Weights,
+    block: str,
+    *,
+    onto: Tensor,
 ) -> Tensor:
-    """Return the attention of the last position alone, [M, B, d_model], from x [M, B*T, d_model].
+    """Return the attention of the last position alone, plus `onto`, both [M, B, d_model].
 
+    `x` holds all positions [M, B*T, d_model], `last` the last ones [M, B, d_model].
     Keys and values are never formed: with one query q a sequence, q . (x W_K) = (q W_K^T) . x and
     sum_t p_t (x_t W_V) = (sum_t p_t x_t) W_V. What adds the same to all scores of a query (a key
     bias, the bias of x) is taken away by softmax; a value bias is added once, for the weights sum
     to one.
     """
-    n_models, n_rows, d_model = x.values.shape
+    n_models, batch, d_model = last.values.shape
     n_heads, d_k, d_v = config.n_heads, config.d_k, config.d_v
-    batch = n_rows // length
     name = f"{block}.attention"
-    last = x.at(at_last_position(x.values, length))
     query = _named_linear(last, weights, f"{name}.query") * d_k**-0.5
     # [M, B, H*d_k] -> [M*H, B, d_k]: each head against its own block of W_K.
     query = query.view(n_models, batch, n_heads, d_k).transpose(1, 2).reshape(-1, batch, d_k)
@@ -168,9 +190,8 @@ def attend_from_last(
     if x.gain is not None:
         query = query * x.gain[:, None]
     query = query.reshape(n_models * batch, n_heads, d_model)
-    states = x.values.view(n_models * batch, length, d_model)
-    share = torch.softmax(torch.bmm(query, states.transpose(1, 2)), -1)
-    mixed = torch.bmm(share, states).view(n_models, batch, n_heads, d_model).transpose(1, 2)
+    mixed = mix(query, x.values.view(n_models * batch, -1, d_model))
+    mixed = mixed.view(n_models, batch, n_heads, d_model).transpose(1, 2)
     mixed = x.at(mixed.reshape(n_models, -1, d_model)).applied().view(-1, batch, d_model)
     value = weights[f"{name}.value.weight"].view(n_models, d_model, n_heads, d_v)
     mixed = torch.bmm(mixed, value.transpose(1, 2).reshape(-1, d_model, d_v))
@@ -178,9 +199,4 @@ def attend_from_last(
     mixed = mixed.reshape(n_models, batch, n_heads * d_v)
     if f"{name}.value.bias" in weights:
         mixed = mixed + weights[f"{name}.value.bias"][:, None]
-    return _named_linear(Affine(mixed), weights, f"{name}.output")
-
-
-def at_last_position(x: Tensor, length: int) -> Tensor:
-    """Return [M, B, d] of [M, B*T, d]: the hidden state of each sequence's last position."""
-    return x.view(x.shape[0], -1, length, x.shape[-1])[:, :, -1]
+    return _named_linear(Affine(mixed), weights, f"{name}.output", onto=onto)

@@ -1,4 +1,4 @@
-"""Colours of maps and labels: one ramp whose luminance rises steadily, and a mark for each label."""
+"""Colours of maps and labels: one ramp of steady luminance, and a mark for each label."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ink(background: str) -> str:
     >>> ink("#15306a")
     '#ffffff'
     """
-    return max(("#0b0d10", "#ffffff"), key=lambda colour: contrast(colour, background))
+    return max(("#000000", "#ffffff"), key=lambda colour: contrast(colour, background))
 
 
 def contrast(one: str, other: str) -> float:

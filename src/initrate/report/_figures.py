@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_FACETS = 12
 """A figure of more tables than this would be unreadable; the page shows them all."""
 
-_STYLE: dict[str, Any] = {
+_STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
     "axes.linewidth": 0.6,
@@ -35,6 +35,7 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "initrate",
     "svg.fonttype": "path",
     "hatch.linewidth": 0.5,
+    "text.parse_math": False,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
 }
@@ -57,9 +58,7 @@ def draw_figures(source: Source, grid: Grid, maps: tuple[Map, ...]) -> tuple[Sav
     import matplotlib
 
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_STYLE}):
-        figures = [
-            _saved(f"map-{one.key}", one.title, _map_figure(grid, one)) for one in maps
-        ]
+        figures = [_saved(f"map-{one.key}", one.title, _map_figure(grid, one)) for one in maps]
         if grid.columns is not None and len(grid.columns.values) > 1:
             figures.append(_saved("seeds", "Seeds", _seed_figure(source, grid)))
     return tuple(figures)
@@ -67,8 +66,11 @@ def draw_figures(source: Source, grid: Grid, maps: tuple[Map, ...]) -> tuple[Sav
 
 def _saved(name: str, title: str, figure: Figure) -> SavedFigure:
     svg, png = io.BytesIO(), io.BytesIO()
-    figure.savefig(svg, format="svg", bbox_inches="tight", metadata={"Date": None, "Title": title})
-    figure.savefig(png, format="png", bbox_inches="tight", dpi=300, metadata={"Software": None})
+    # Measured once for both formats: by itself each would draw the figure once more to measure it.
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox().padded(0.06)
+    figure.savefig(svg, format="svg", bbox_inches=box, metadata={"Date": None, "Title": title})
+    figure.savefig(png, format="png", bbox_inches=box, dpi=300, metadata={"Software": None})
     return SavedFigure(name, title, svg.getvalue(), png.getvalue())
 
 
@@ -113,7 +115,13 @@ def _draw_cell(panel: Axes, cell: MapCell, kind: str, x: int, y: int) -> None:
                 Rectangle(**box, facecolor="none", edgecolor="#00000066", hatch="/////")
             )
         panel.text(
-            x, y, share(cell.shown), ha="center", va="center", fontsize=7, color=ink(fill),
+            x,
+            y,
+            share(cell.shown),
+            ha="center",
+            va="center",
+            fontsize=7,
+            color=ink(fill),
             bbox={"facecolor": fill, "linewidth": 0, "pad": 0.8} if cell.hatched else None,
         )
     elif kind == "label" and cell.marks:
@@ -124,7 +132,13 @@ def _draw_cell(panel: Axes, cell: MapCell, kind: str, x: int, y: int) -> None:
             text = mark.letter if mark.number == 1 else f"{mark.letter}{mark.number}"
             style = label_style(mark.label)
             panel.text(
-                at, y, text, ha="center", va="center", fontsize=6.5, color=style.light,
+                at,
+                y,
+                text,
+                ha="center",
+                va="center",
+                fontsize=6.5,
+                color=style.light,
                 fontweight="bold",
             )
     else:
@@ -158,8 +172,13 @@ def _map_legend(figure: Figure, one: Map) -> None:
         words.append(f"hatched: seen pairs below {SEEN_THRESHOLD:.2f}")
     if words:
         figure.text(
-            0.5, -0.25 / figure.get_figheight(), "     ".join(words),
-            ha="center", va="top", fontsize=7, color="#5a606b",
+            0.5,
+            -0.25 / figure.get_figheight(),
+            "     ".join(words),
+            ha="center",
+            va="top",
+            fontsize=7,
+            color="#5a606b",
         )
 
 

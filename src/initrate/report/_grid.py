@@ -119,7 +119,7 @@ def _group(
 
 
 def _settings(axes: Sequence[Axis], place: Sequence[int]) -> tuple[str, ...]:
-    return tuple(f"{a.short} {a.texts[i]}" for a, i in zip(axes, place, strict=True))
+    return tuple(a.setting(i) for a, i in zip(axes, place, strict=True))
 
 
 def _places(source: Source) -> dict[tuple[int, ...], list[int]]:

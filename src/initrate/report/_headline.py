@@ -32,7 +32,7 @@ def headline(source: Source, grid: Grid) -> Headline:
     """Return what the study found, in words that follow from the stored labels alone."""
     runs = [run for group in grid.groups for run in runs_shown(source, group)]
     counts = label_counts(source, runs)
-    sentences = [_counted(counts), _borders(source, grid), _spread(source, grid)]
+    sentences = [_counted(source, counts), _borders(source, grid), _spread(source, grid)]
     return Headline(
         title=_title(counts, len(runs)),
         sentences=tuple(sentence for sentence in sentences if sentence),
@@ -58,9 +58,12 @@ def _title(counts: dict[str, int], n_runs: int) -> str:
     return f"None of {count_of(n_runs, 'run')} composed"
 
 
-def _counted(counts: dict[str, int]) -> str:
+def _counted(source: Source, counts: dict[str, int]) -> str:
+    where = ", at the learning rate chosen by training loss" if source.lrs else ""
     parts = [f"{n} {label_words(label)}" for label, n in counts.items()]
-    return f"By label: {enumerate_words(parts)}." if len(parts) > 1 else ""
+    if len(parts) > 1:
+        return f"By label{where}: {enumerate_words(parts)}."
+    return f"Every run is labelled {label_words(next(iter(counts)))}{where}." if parts else ""
 
 
 def _borders(source: Source, grid: Grid) -> str:
@@ -95,7 +98,7 @@ def _spread(source: Source, grid: Grid) -> str:
     if not several:
         return "One seed a cell: how far seeds differ is not known." if source.cells else ""
     split = [g for g in several if len(label_counts(source, runs_shown(source, g))) > 1]
-    ranges = [(shares[-1] - shares[0], g) for g in several if (shares := sorted(_shares(source, g)))]
+    ranges = [(max(found) - min(found), g) for g in several if (found := _shares(source, g))]
     head = (
         f"Seeds carry different labels in {len(split)} of {count_of(len(several), 'cell')}"
         if split
@@ -133,9 +136,7 @@ def _cautions(source: Source) -> tuple[str, ...]:
 
 
 def _shares(source: Source, group: Group) -> list[float]:
-    found = [
-        number(source.cells[run], "inferential_accuracy") for run in runs_shown(source, group)
-    ]
+    found = [number(source.cells[run], "inferential_accuracy") for run in runs_shown(source, group)]
     return [entry for entry in found if entry is not None]
 
 
@@ -144,7 +145,7 @@ def _middle(shares: list[float]) -> float | None:
 
 
 def _texts(axis: Axis) -> list[str]:
-    return [f"{axis.short} {text}" for text in axis.texts]
+    return [axis.setting(place) for place in range(len(axis.values))]
 
 
 def _rising(values: Sequence[object]) -> bool:

@@ -76,9 +76,7 @@ def make_maps(source: Source, grid: Grid) -> tuple[Map, ...]:
         wanted = measure.key in ("inferential", "seen")
         if wanted or any(cell.shown is not None for cell in cells.values()):
             sentence = f"{measure.what} {_statistic(source, measure)}"
-            maps.append(
-                Map(measure.key, measure.title, sentence, "share", _tables(grid, cells))
-            )
+            maps.append(Map(measure.key, measure.title, sentence, "share", _tables(grid, cells)))
     labels = {g.index: _label_cell(source, g) for g in grid.groups}
     where = " at the learning rate chosen by training loss" if source.lrs else ""
     sentence = f"What each run learned, one letter a seed{where}."
@@ -115,24 +113,45 @@ def _measures(source: Source) -> list[_Measure]:
     symmetric = f"Share of answers to {pair} that are the mirrored one."
     tail = " at lr by loss" if source.lrs else ""
     measures = [
-        _Measure(f"inferential{tail and '-by-loss'}", f"Inferential{tail}",
-                 "inferential_accuracy", inferential),
-        _Measure(f"symmetric{tail and '-by-loss'}", f"Symmetric{tail}",
-                 "symmetric_accuracy", symmetric),
-        _Measure("seen", f"Seen pairs{tail}", "seen_accuracy",
-                 "Share of right answers to pairs seen in training, with keys held out from it."),
-        _Measure("probe", f"Probe{tail}", "probe_accuracy",
-                 f"Share of composed answers to the probe ({') and ('.join(probes) or '–'}), "
-                 "unseen in both orders."),
-        _Measure("commutes", f"Commutes{tail}", "commutes",
-                 "Share of questions to which both orders of the unseen pair get one answer."),
+        _Measure(
+            f"inferential{tail and '-by-loss'}",
+            f"Inferential{tail}",
+            "inferential_accuracy",
+            inferential,
+        ),
+        _Measure(
+            f"symmetric{tail and '-by-loss'}", f"Symmetric{tail}", "symmetric_accuracy", symmetric
+        ),
+        _Measure(
+            "seen",
+            f"Seen pairs{tail}",
+            "seen_accuracy",
+            "Share of right answers to pairs seen in training, with keys held out from it.",
+        ),
+        _Measure(
+            "probe",
+            f"Probe{tail}",
+            "probe_accuracy",
+            f"Share of composed answers to the probe ({') and ('.join(probes) or '–'}), "
+            "unseen in both orders.",
+        ),
+        _Measure(
+            "commutes",
+            f"Commutes{tail}",
+            "commutes",
+            "Share of questions to which both orders of the unseen pair get one answer.",
+        ),
     ]
     if source.lrs:
         measures[:0] = [
-            _Measure("inferential", "Inferential, maximum", "inferential_accuracy",
-                     inferential, most=True),
-            _Measure("symmetric", "Symmetric, maximum", "symmetric_accuracy",
-                     symmetric, most=True),
+            _Measure(
+                "inferential",
+                "Inferential, maximum",
+                "inferential_accuracy",
+                inferential,
+                most=True,
+            ),
+            _Measure("symmetric", "Symmetric, maximum", "symmetric_accuracy", symmetric, most=True),
         ]
     return measures
 
@@ -218,9 +237,7 @@ def _spoken(
     return f"{group.words}: {title.lower()} {share(shown)}{spread}{unfit}"
 
 
-def _tables(
-    grid: Grid, cells: dict[int, MapCell]
-) -> tuple[tuple[tuple[MapCell, ...], ...], ...]:
+def _tables(grid: Grid, cells: dict[int, MapCell]) -> tuple[tuple[tuple[MapCell, ...], ...], ...]:
     return tuple(
         tuple(tuple(cells[group.index] for group in row) for row in facet.groups)
         for facet in grid.facets

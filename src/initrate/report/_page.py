@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from statistics import median
+from typing import Any
 
 from initrate.report._colours import LEVELS, css, label_style, level
 from initrate.report._figures import SavedFigure
@@ -84,7 +85,7 @@ def render_page(
         thresholds=_pairs(source.thresholds),
         environment=_pairs(source.environment) + _pairs(source.execution),
         figures=[_figure(figure) for figure in figures],
-        glossary=(*GLOSSARY, *((label_words(name), LABELS[name]) for name in found if name in LABELS)),
+        glossary=(*GLOSSARY, *_label_meanings(found, LABELS)),
         row_label_ch=_row_label_width(grid),
         row_height=_row_height(grid),
         count_of=count_of,
@@ -95,6 +96,14 @@ def render_page(
         script=Markup(_asset("charts.js") + _asset("page.js")),
         data=Markup(script_json(payload(source, grid))),
     )
+
+
+def _label_meanings(found: Mapping[str, int], meanings: Mapping[Any, str]) -> list[tuple[str, str]]:
+    return [
+        (label_words(name), f"{meanings[name][0].upper()}{meanings[name][1:]}.")
+        for name in found
+        if name in meanings
+    ]
 
 
 def _row_label_width(grid: Grid) -> int:

@@ -189,7 +189,7 @@ def _facts(config: StudyConfig) -> tuple[tuple[str, str], ...]:
         ("model", ", ".join(model_words)),
         ("training", ", ".join(recipe)),
         ("rule", rule),
-        ("axes", (enumerate_words(axes) or "none") + "; they replace the values above" * bool(axes)),
+        ("axes", f"{enumerate_words(axes)}; they replace the values above" if axes else "none"),
         ("seeds", _seeds_in_words(config) + lrs),
     )
 

@@ -35,6 +35,10 @@ class Axis:
         """Its values as short texts."""
         return texts_of(self.values)
 
+    def setting(self, place: int) -> str:
+        """Return one of its values with its name: "γ 0.8", with a space that does not break."""
+        return f"{self.short}\u00a0{self.texts[place]}"
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:

@@ -115,12 +115,12 @@ def texts_of(values: Sequence[object]) -> tuple[str, ...]:
     """
     floats = [found for found in values if isinstance(found, float)]
     texts = tuple(text_of(found) for found in values)
-    if len(floats) < len(texts):
+    if len(floats) < len(texts) or not floats:
         return texts
     if any(_is_extreme(found) for found in floats):
         return tuple(_powered(found) for found in floats)
     # Steps of one size line up with equal digits; steps by factors would feign precision.
-    if max(floats) > 5 * min(floats):
+    if not max(floats) <= 5 * min(floats):
         return texts
     digits = max(len(text.partition(".")[2]) for text in texts)
     return tuple(f"{found:.{digits}f}" for found in floats)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from typing import cast
 
 from initrate.errors import InputError, unknown
@@ -11,7 +14,7 @@ from initrate.rule import ROLE_GROUPS, Gamma, Rule
 from initrate.study._sections import (
     READERS,
     Table,
-    digest,
+    canonical_json,
     model_dict,
     rule_dict,
     section,
@@ -44,17 +47,13 @@ class Cell:
 
         Equal numbers give equal ids, whether written 1 or 1.0.
         """
-        return digest(self.to_dict())[:12]
+        sections = {name: _section_json(getattr(self, name)) for name in sorted(_DICTS)}
+        whole = ",".join(f'"{name}":{text}' for name, text in sections.items())
+        return hashlib.sha256(f"{{{whole}}}".encode()).hexdigest()[:12]
 
     def to_dict(self) -> dict[str, object]:
         """Return the cell as plain tables, all fields said."""
-        return {
-            "task": task_dict(self.task),
-            "model": model_dict(self.model),
-            "rule": rule_dict(self.rule),
-            "training": training_dict(self.training),
-            "seeds": asdict(self.seeds),
-        }
+        return {name: to_dict(getattr(self, name)) for name, to_dict in _DICTS.items()}
 
     @classmethod
     def from_dict(cls, table: Table) -> Cell:
@@ -72,6 +71,30 @@ class Cell:
             training=cast("Training", read["training"]),
             seeds=seeds_table(sections["seeds"]),
         )
+
+
+_DICTS: dict[str, Callable[..., dict[str, object]]] = {
+    "task": task_dict,
+    "model": model_dict,
+    "rule": rule_dict,
+    "training": training_dict,
+    "seeds": asdict,
+}
+
+
+_NAMES: dict[type, str] = {
+    AnchorTask: "task",
+    ModelConfig: "model",
+    Rule: "rule",
+    Training: "training",
+    Seeds: "seeds",
+}
+
+
+@lru_cache(maxsize=4096)
+def _section_json(section: AnchorTask | ModelConfig | Rule | Training | Seeds) -> str:
+    """A grid has few different sections: each is written once."""
+    return canonical_json(_DICTS[_NAMES[type(section)]](section))
 
 
 def seeds_table(table: Table) -> Seeds:

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, cast, get_args
 
@@ -125,7 +126,11 @@ def _groups(config: StudyConfig) -> list[list[GridPoint]]:
 
 def _shared(point: GridPoint) -> Shared:
     cell = point.cell
-    return cell.task, cell.model, shared_training(cell.training)
+    return cell.task, cell.model, _shared_training(cell.training)
+
+
+_shared_training = lru_cache(maxsize=4096)(shared_training)
+"""Every seed has the same recipes."""
 
 
 def _width(group: Sequence[GridPoint], memory_limit: float | None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -117,14 +117,14 @@ def _files(
     cells: Sequence[str],
     tables: Mapping[str, DataFrame],
     weights: Mapping[str, NDArray[np.float32]],
-) -> list[tuple[str, bytes]]:
+) -> Iterator[tuple[str, bytes]]:
     from safetensors.numpy import save
 
-    files = [(f"{name}.parquet", parquet(tables[name])) for name in COLUMNS]
+    for name in COLUMNS:
+        yield f"{name}.parquet", parquet(tables[name])
     # One key alone: the order of several would not be the same every time.
     stacked = {name: np.ascontiguousarray(tensor) for name, tensor in weights.items()}
-    files.append((WEIGHTS, save(stacked, metadata={"cells": " ".join(cells)})))
-    return files
+    yield WEIGHTS, save(stacked, metadata={"cells": " ".join(cells)})
 
 
 def _wrong(folder: Path, what: str) -> StoreError:

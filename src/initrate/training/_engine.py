@@ -78,7 +78,13 @@ def _train(
         tokens, targets = batches.at(step)
         with precision(execution):
             each = losses(bucket.model, training, weights, tokens, targets)
-        gather(state, torch.autograd.grad(each.sum(), list(weights.values())))
+        # A key bias of the last layer moves nothing: softmax takes it away.
+        gather(
+            state,
+            torch.autograd.grad(
+                each.sum(), list(weights.values()), allow_unused=True, materialize_grads=True
+            ),
+        )
         norms, found = gradient_norms(state), each.tolist()
         for lane in range(len(lanes)):
             if log.diverged_step[lane] is not None:

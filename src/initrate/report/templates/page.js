@@ -38,7 +38,8 @@ function showMap(name) {
 function counted(runs) {
   const counts = new Map();
   for (const run of runs) counts.set(data.runs[run].words, (counts.get(data.runs[run].words) || 0) + 1);
-  return [...counts].map(([words, n]) => (counts.size === 1 && n > 1 ? `All ${n} ${words}` : `${n} ${words}`)).join(", ");
+  if (counts.size === 1) return `${runs.length > 1 ? `All ${runs.length} runs` : "One run"}: ${[...counts.keys()][0]}`;
+  return [...counts].map(([words, n]) => `${n} ${words}`).join(", ");
 }
 
 function mark(run) {

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import struct
+from xml.etree import ElementTree
+
+import pytest
+
+from initrate.report._figures import draw_figures
+from initrate.report._grid import make_grid
+from initrate.report._maps import make_maps
+from initrate.report._source import Axis
+from tests.report.synthetic import PHASE, synthetic
+
+
+def figures_of(source):
+    grid = make_grid(source)
+    return {one.name: one for one in draw_figures(source, grid, make_maps(source, grid))}
+
+
+def test_a_figure_for_every_map_and_one_of_the_seeds():
+    figures = figures_of(synthetic(axes=(PHASE[0],), mirrored=True))
+    assert list(figures) == [
+        *("map-inferential", "map-symmetric", "map-seen", "map-probe", "map-labels", "seeds")
+    ]
+    for figure in figures.values():
+        root = ElementTree.fromstring(figure.svg)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert figure.png.startswith(b"\x89PNG")
+        width, _ = struct.unpack(">II", figure.png[16:24])
+        # At 300 dots an inch at least two inches: fit for a column of a paper.
+        assert width > 600
+
+
+def test_the_same_study_gives_the_same_bytes():
+    axes = (Axis("gamma", "gamma", (0.4, 0.8)), Axis("depth", "depth", (2,)))
+    once, again = figures_of(synthetic(axes=axes)), figures_of(synthetic(axes=axes))
+    assert once == again
+    assert all(b"<dc:date>" not in figure.svg for figure in once.values())
+
+
+@pytest.mark.parametrize("lrs", [(), (1e-4, 2e-4)])
+def test_studies_of_one_cell_can_be_drawn(lrs):
+    figures = figures_of(synthetic(axes=(), n_seeds=1, lrs=lrs))
+    assert "seeds" not in figures
+    assert "map-inferential" in figures
+
+
+def test_names_are_drawn_as_they_are():
+    # Dollar signs would start a formula, whose error would end the report.
+    axes = (Axis("x", "x", ("$\\bad$", "<b>&")),)
+    assert "seeds" in figures_of(synthetic(axes=axes))
+
+
+def test_a_study_without_runs_has_no_figures():
+    assert figures_of(synthetic(share_done=0)) == {}
