@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from initrate.cli import parsed
-from initrate.cli._study import default_folder
 from initrate.study import StudyConfig, dump_study, preset
 
 
@@ -74,24 +71,3 @@ def test_a_study_file_is_run_as_it_is(tmp_path: Path):
     file.write_text(dump_study(preset("smoke")))
     assert config("run", str(file)) == preset("smoke")
     assert config("run", str(file), "--set", "lr=0.1").training.lr == 0.1
-
-
-def test_a_changed_preset_gets_a_folder_of_its_own():
-    assert default_folder(preset("laptop")) == Path("studies/laptop")
-    changed = default_folder(config("phase", "--gamma", "0.5"))
-    assert changed.parent == Path("studies")
-    assert changed.name.startswith("laptop-")
-    assert changed != default_folder(config("phase", "--gamma", "0.6"))
-
-
-@pytest.mark.parametrize("name", ["../../escape", "a/b", ".hidden", "…", "nul\u200b"])
-def test_a_studys_name_cannot_lead_out_of_the_folder(name: str):
-    from dataclasses import replace
-
-    try:
-        named = replace(preset("smoke"), name=name)
-    except ValueError:
-        return  # Refused as a name already.
-    folder = default_folder(named)
-    assert folder.parent == Path("studies")
-    assert not folder.name.startswith(".")

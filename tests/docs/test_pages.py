@@ -9,9 +9,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from docs.tables import TABLES, renewed
 
+from docs.tables import TABLES, renewed
 from initrate import cli
+from initrate.cli._phase import Phase
+from initrate.cli._run import Run
 from initrate.study import load_study
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +66,7 @@ def test_commands_are_valid(page: str, line: str, monkeypatch: pytest.MonkeyPatc
         assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
     elif words[0] == "initrate":
         command = cli.parsed(words[1:])
-        if hasattr(command, "config"):
+        if isinstance(command, Phase | Run):
             assert command.config().axes
     else:
         assert (ROOT / words[0]).exists()

@@ -60,10 +60,10 @@ def synthetic(
         tensors=tensors,
         timing=[{"bucket": f"b{i}", "seconds": 41.2 + i} for i in range(6)],
         baselines=[
-            {"baseline": "ordered additive fit", "composed": 1.0, "mirrored": None, "seen": 1.0},
-            {"baseline": "tied additive fit", "composed": 1.0, "mirrored": None, "seen": 1.0},
-            {"baseline": "unordered look-up", "composed": 0.0, "mirrored": 0.0, "seen": 1.0},
-            {"baseline": "nearest neighbour", "composed": 0.06, "mirrored": None, "seen": 0.21},
+            _baseline("ordered additive", composed=1.0, seen=1.0),
+            _baseline("tied additive", composed=1.0, seen=1.0),
+            _baseline("unordered lookup", composed=0.0, seen=1.0),
+            _baseline("nearest neighbour", composed=0.06, seen=0.21),
         ],
         floors={"no_input": 4.52, "pair_only": 4.38, "key_only": 2.14, "key_and_one_anchor": 1.26},
         facts=(
@@ -81,6 +81,17 @@ def synthetic(
         version="0.1.0",
         built=datetime(2026, 11, 30, 12, 0, tzinfo=UTC),
     )
+
+
+def _baseline(name: str, *, composed: float, seen: float) -> dict:
+    about = f"what {name} does"
+    return {
+        "baseline": name,
+        "about": about,
+        "composed": composed,
+        "mirrored": None,
+        "seen_accuracy": seen,
+    }
 
 
 def _logistic(x: float) -> float:

@@ -20,7 +20,9 @@ def test_the_title_counts_runs():
     assert head_of(relabelled(synthetic(), "composed")).title == "All 72 runs composed"
     assert head_of(relabelled(synthetic(), "mixed")).title == "None of 72 runs composed"
     mirrored = head_of(relabelled(synthetic(), "mirrored")).title
-    assert mirrored == "72 of 72 runs mirrored; none composed"
+    assert mirrored == "None of 72 runs composed, 72 mirrored"
+    excepted = head_of(relabelled(synthetic(), "composed_with_mirrored_exception")).title
+    assert excepted == "None of 72 runs composed, 72 with a mirrored exception"
     assert head_of(synthetic(share_done=0)).title == "No run has finished yet"
     one = synthetic(axes=(), n_seeds=1)
     assert head_of(relabelled(one, "composed")).title == "The one run composed"

@@ -121,7 +121,7 @@ def test_map_values_are_printed_and_hatched_cells_marked():
 
 def test_what_stands_beside_the_diagram_is_there():
     text = Page(page_of(synthetic())).text
-    for words in ("ordered additive fit", "nearest neighbour", "the key and one anchor", "4.52"):
+    for words in ("ordered additive", "nearest neighbour", "the key and one anchor", "4.52"):
         assert words in text
     for words in ("block-to-skip", "σ√d query", "Σ lr × decay", "torch", "2.13.0", "time a run"):
         assert words in text

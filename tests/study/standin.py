@@ -19,7 +19,6 @@ from initrate.training import (
     Bucket,
     BucketResult,
     Execution,
-    Interrupted,
     Lane,
     LaneResult,
     Progress,
@@ -43,6 +42,8 @@ def train(
         if checkpoint:
             checkpoint.write_text(json.dumps({"step": step}))
         if should_stop and should_stop():
+            from initrate.training import Interrupted  # It comes with torch.
+
             raise Interrupted("stopped")
         if on_progress:
             scores = [curve_row(lane, step) for lane in bucket.lanes]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,6 +87,7 @@ def test_killed_again_and_again_it_comes_to_the_same_bits(
     folder = tmp_path / "s"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])}
     done: list[int] = []
+    unfinished: list[int] = []
     for place in ("training", "inside the part", "after one", "before the part"):
         command = [sys.executable, "-m", "tests.study.kill_places", str(folder), place]
         killed = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -95,18 +95,27 @@ def test_killed_again_and_again_it_comes_to_the_same_bits(
         store = Store.open(folder)
         assert store.status == "unfinished"
         done.append(store.progress()[0])
+        unfinished.append(len(list((folder / "parts").glob(".*"))))
     assert done == [0, 0, 4, 4]
-    assert [path.name for path in (folder / "parts").glob(".*")] != []
+    assert unfinished == [0, 1, 0, 0]
     run(config, folder, train=standin.train)
     assert contents(folder) == contents(trained_once)
     assert len(Store.open(folder).sessions) == 5
     assert list((folder / "parts").glob(".*")) == []
 
 
-def test_stopped_and_gone_on_with_the_engine_itself(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Return the store of the smoke preset, trained by the engine itself."""
+    return run(preset("smoke"), tmp_path_factory.mktemp("engine") / "smoke", threads=1)
+
+
+@pytest.mark.parametrize("last", [5, 10, 15])
+def test_stopped_and_gone_on_with_the_engine_itself(
+    smoke: Store, tmp_path: Path, last: int
+) -> None:
     """The stop comes inside a bucket: its checkpoint is written, and the next call goes on."""
     config = preset("smoke")
-    whole = run(config, tmp_path / "whole", threads=1)
     steps: list[int] = []
     resumed: list[bool] = []
 
@@ -118,14 +127,14 @@ def test_stopped_and_gone_on_with_the_engine_itself(tmp_path: Path) -> None:
 
     folder = tmp_path / "stopped"
     with pytest.raises(Interrupted):
-        run(config, folder, threads=1, on_event=note, should_stop=lambda: steps[-1:] == [10])
+        run(config, folder, threads=1, on_event=note, should_stop=lambda: steps[-1:] == [last])
     assert Store.open(folder).progress() == (0, 2)
     assert len(list((folder / "running").glob("*.checkpoint"))) == 1
     stopped = run(config, folder, threads=1, on_event=note)
     assert resumed == [False, True]
     assert steps == sorted(set(steps)) and steps[-1] == 20
-    assert contents(folder) == contents(tmp_path / "whole")
-    assert stopped.cells().equals(whole.cells())
+    assert contents(folder) == contents(smoke.path)
+    assert stopped.cells().equals(smoke.cells())
     assert list((folder / "running").glob("*.checkpoint")) == []
 
 
@@ -252,5 +261,5 @@ def test_an_empty_folder_is_as_good_as_a_new_one(config: StudyConfig, tmp_path: 
 def test_both_seeds_wait_together_where_one_is_narrow(tmp_path: Path, config: StudyConfig) -> None:
     narrow = replace(config, axes={"depth": (1, 2)})
     store = run(narrow, tmp_path / "s", threads=1, train=standin.train)
-    seeds: Callable[[str], list[int]] = lambda bucket: store.cells(bucket)["seed"].to_list()
-    assert [seeds(bucket) for bucket in store.parts()] == [[1, 2], [1, 2]]
+    seeds = [store.cells(bucket)["seed"].to_list() for bucket in store.parts()]
+    assert seeds == [[1, 2], [1, 2]]

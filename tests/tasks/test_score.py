@@ -80,17 +80,24 @@ def test_a_third_answer_is_named_by_its_shift() -> None:
 
     def third(split: Split) -> Integers:
         answers = split.targets.copy()
-        unseen = split.columns["pair"] == 14
-        answers[unseen] = split.columns["key"][unseen] - 3
-        # A few others, so that there is something to choose among.
-        answers[np.flatnonzero(unseen)[:5]] = split.columns["key"][unseen][:5] - 1
+        unseen = np.flatnonzero(split.columns["pair"] == 14)
+        key = split.columns["key"]
+        answers[unseen] = key[unseen] - 3
+        # Other shifts below and above, and mirrored and composed answers, which are no third one
+        # however many they are.
+        for shift, some in [(-4, unseen[:5]), (-1, unseen[5:11]), (-6, unseen[11:2500])]:
+            answers[some] = key[some] + shift
+        answers[unseen[2500:2600]] = key[unseen[2500:2600]] - 10
         return answers
 
     found = scored(task, third)
+    n_third = 8 * 498 - 2600
+    assert found.scalars["unseen_mirrored"] == 2489 > n_third
+    assert found.scalars["unseen_composed"] == 100
     assert found.scalars["unseen_top_shift"] == -3
-    assert found.scalars["unseen_top_shift_n"] == 8 * 498 - 5
+    assert found.scalars["unseen_top_shift_n"] == n_third
     shifts = {row["shift"]: row["n"] for row in found.shifts if row["split"] == "unseen"}
-    assert shifts == {-3: 8 * 498 - 5, -1: 5}
+    assert shifts == {-3: n_third, -4: 5, -1: 6, -6: 2489, -10: 100}
 
 
 def test_answers_that_a_task_does_not_have_are_none() -> None:

@@ -35,32 +35,27 @@ def assert_same_lane(a: BucketResult, b: BucketResult, index: int) -> None:
     assert first == second
 
 
-@pytest.mark.parametrize(
-    "wild",
-    [
-        {"lr": 1e6},
-        {"lr": 1e30, "clip_norm": None},
-        {"lr": 1e6, "weight_decay": 1e6, "clip_norm": None},
-    ],
-    ids=["lr", "overflow", "decay"],
+WILD: tuple[Mapping[str, object], ...] = (
+    {"lr": 1e6},
+    {"lr": 1e30, "clip_norm": None},
+    {"lr": 1e6, "weight_decay": 1e6, "clip_norm": None},
 )
+
+
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 @pytest.mark.parametrize("norm_position", ["pre", "post"])
-def test_a_wild_lane_changes_no_bit_of_its_neighbours(
-    wild: Mapping[str, object], optimizer: str, norm_position: str
-) -> None:
+def test_wild_lanes_change_no_bit_of_their_neighbours(optimizer: str, norm_position: str) -> None:
     config = replace(CONFIG, norm_position=norm_position)  # pyright: ignore[reportArgumentType]
-    lanes = [lane(index, optimizer=optimizer) for index in range(3)]
+    lanes = [lane(index, optimizer=optimizer) for index in range(6)]
     tame = run(*lanes, config=config)
-    lanes[1] = lane(1, **{"optimizer": optimizer, **wild})
+    for index, wild in zip((1, 3, 5), WILD, strict=True):
+        lanes[index] = lane(index, **{"optimizer": optimizer, **wild})
     result = run(*lanes, config=config)
-    for index in (0, 2):
+    for index in (0, 2, 4):
         assert not result.lanes[index].diverged
         assert_same_lane(tame, result, index)
-    assert any(
-        not np.array_equal(array[1], tame.weights[name][1])
-        for name, array in result.weights.items()
-    )
+    for index in (1, 3, 5):
+        assert losses(tame, index) != losses(result, index)
 
 
 @pytest.mark.parametrize(

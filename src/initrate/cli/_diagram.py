@@ -11,9 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from initrate.cli._board import Board, Row
-from initrate.report._colours import label_style
-from initrate.report._source import number
-from initrate.report._words import share, text_of
+from initrate.report import label_style, share, text_of
 
 _COLOURS = {
     "composed": "bold blue",
@@ -87,12 +85,13 @@ def summary_table(rows: Sequence[Row], axes: Sequence[str]) -> Table:
         interval = f"{_share(row, 'low')} to {_share(row, 'high')}"
         cells = [text_of(row.get(name)) for name in axes]
         cells += [text_of(row.get("n_seeds")), words, f"{_share(row, 'median')} ({interval})"]
-        table.add_row(*cells, *([_share(row, 'median_symmetric')] if mirrored else []))
+        table.add_row(*cells, *([_share(row, "median_symmetric")] if mirrored else []))
     return table
 
 
 def _share(row: Row, column: str) -> str:
-    return share(number(row, column))
+    found = row.get(column)
+    return share(found if isinstance(found, int | float) else None)
 
 
 def _place(

@@ -15,8 +15,7 @@ from rich.text import Text
 from initrate.cli._board import Board
 from initrate.cli._diagram import diagram
 from initrate.cli._progress import Progress
-from initrate.report._colours import label_style
-from initrate.report._words import count_of
+from initrate.report import count_of, label_style
 from initrate.study import (
     BucketDone,
     BucketFailed,

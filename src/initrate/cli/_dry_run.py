@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from initrate.cli._options import ExecutionOptions
-from initrate.report._words import duration
+from initrate.report import duration
 from initrate.study import Cost, GridPoint, StudyConfig, cost, grid, measure_speed, plan_execution
 
 

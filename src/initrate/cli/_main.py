@@ -51,8 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.name not in _LAB:
             raise
         return _complain(
-            f"this command needs {error.name}, which is not installed: "
-            "pip install 'initrate[lab]'",
+            f"this command needs {error.name}, which is not installed: pip install 'initrate[lab]'",
             BAD_INPUT,
         )
     except KeyboardInterrupt:

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import difflib
 import io
+import itertools
 import re
 from collections.abc import Sequence
 from typing import TypeVar
@@ -13,7 +14,6 @@ from typing import TypeVar
 import tyro
 
 from initrate.errors import InputError, unknown
-
 
 C = TypeVar("C")
 
@@ -53,22 +53,25 @@ def _not_known(argument: str, command: type, *, prog: str) -> str:
 
 def _complaint(box: str, *, prog: str) -> InputError:
     sentence = _sentence(box)
-    choice = re.match(r"invalid choice '(.*)' for argument '(.*)'\. Expected one of (\(.*\))", sentence)
+    choice = re.match(
+        r"invalid choice '(.*)' for argument '(.*)'\. Expected one of (\(.*\))", sentence
+    )
     if choice:
         found, argument, known = choice.groups()
-        return unknown(argument, found, ast.literal_eval(known))
+        names = sorted(name for name in ast.literal_eval(known) if name != "None")
+        return unknown(argument, found, names)
     return InputError(f"{sentence.removeprefix('Error parsing ')}; see {prog} --help")
 
 
 def _sentence(box: str) -> str:
     """The words of tyro's framed message, up to its first inner line, on one line."""
-    words: list[str] = []
-    for line in box.splitlines():
-        # Frames are drawn in Unicode or, where the terminal has none, in ASCII.
-        inner = line.strip().strip("│|").strip()
-        if inner.startswith(("╭", "╰", "+")):
-            continue
-        if inner.startswith(("──", "--- ", "----")):
-            break
-        words.append(inner)
+    # Where the output has no Unicode, the frame is blank and the title has a line of its own.
+    lines = [line.strip(" │") for line in box.splitlines() if not line.startswith(("╭", "╰"))]
+    if len(lines) > 1 and _is_rule(lines[1]):
+        lines = lines[2:]
+    words = itertools.takewhile(lambda line: not _is_rule(line), lines)
     return " ".join(" ".join(words).split()).rstrip(".")
+
+
+def _is_rule(line: str) -> bool:
+    return len(line) > 2 and not line.strip("─-")

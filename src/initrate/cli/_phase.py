@@ -59,29 +59,30 @@ class Phase:
 
     def config(self) -> StudyConfig:
         """Return the study that the options say."""
-        from initrate.study import axis_values, override, preset
+        from initrate import lab
 
-        config = preset(self.preset)
         named = {"task.variant": self.task, "model.shape": self.shape, "rule.name": self.rule}
-        config = override(config, {name: found for name, found in named.items() if found})
-        config = apply_settings(config, self.settings)
-        given = {"gamma": self.gamma, "depth": self.depth}
-        axes = {n: axis_values(text, name=n) for n, text in given.items() if text is not None}
+        study = lab.phase(
+            self.preset,
+            gamma=self.gamma,
+            depth=self.depth,
+            seeds=self._seeds(),
+            settings={name: found for name, found in named.items() if found},
+        )
+        config = apply_settings(study.config, self.settings)
         # The diagram has the rate across and the depth down, whatever the preset has.
-        first = {n: v for n, v in {**config.axes, **axes}.items() if n in given}
-        config = replace(config, axes={**first, **config.axes, **axes})
-        return self._with_protocol(self._with_seeds(config))
+        first = {name: config.axes[name] for name in ("gamma", "depth") if name in config.axes}
+        config = replace(config, axes={**first, **config.axes})
+        return self._with_protocol(config)
 
-    def _with_seeds(self, config: StudyConfig) -> StudyConfig:
-        from initrate.study import axis_values, seeds_from_count
+    def _seeds(self) -> int | tuple[object, ...] | None:
+        from initrate.study import axis_values
 
         if self.seeds is not None and self.seed_list is not None:
             raise InputError("--seeds and --seed-list are both given: expected one of the two")
-        if self.seeds is not None:
-            return replace(config, seeds=seeds_from_count(self.seeds))
         if self.seed_list is not None:
-            return replace(config, seeds=axis_values(self.seed_list, name="seed-list"))
-        return config
+            return axis_values(self.seed_list, name="seed-list")
+        return self.seeds
 
     def _with_protocol(self, config: StudyConfig) -> StudyConfig:
         from initrate.study import axis_values
@@ -95,4 +96,3 @@ class Phase:
         if self.lrs is not None:
             lrs = axis_values(self.lrs, name="lrs")
         return replace(config, protocol="best-lr", lrs=lrs)
-

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from initrate.cli._board import Board
-from initrate.report._words import count_of, duration
+from initrate.report import count_of, duration
 from initrate.study import (
     BucketDone,
     BucketFailed,

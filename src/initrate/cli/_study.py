@@ -11,10 +11,7 @@ from initrate.cli._dry_run import dry_run
 from initrate.cli._interrupt import stop_on_signal
 from initrate.cli._options import ExecutionOptions
 from initrate.cli._results import print_results, results
-from initrate.study import PRESETS, Store, StudyConfig, config_digest, preset, run
-
-HOME = Path("studies")
-"""Where studies go that are given no folder."""
+from initrate.study import Store, StudyConfig, default_folder, run
 
 
 def run_study(config: StudyConfig, options: ExecutionOptions) -> int:
@@ -40,18 +37,6 @@ def run_study(config: StudyConfig, options: ExecutionOptions) -> int:
     if store is None:
         return _interrupted(folder)
     return _finish(store, options)
-
-
-def default_folder(config: StudyConfig) -> Path:
-    """Return the folder of a study that is given none; a changed preset has one of its own.
-
-    >>> default_folder(preset("laptop"))
-    PosixPath('studies/laptop')
-    """
-    name = "".join(c if c.isalnum() or c in "-_+." else "-" for c in config.name).lstrip(".")
-    digest = config_digest(config)
-    same = config.name in PRESETS and digest == config_digest(preset(config.name))
-    return HOME / (name if same else f"{name or 'study'}-{digest[:6]}")
 
 
 def _finish(store: Store, options: ExecutionOptions) -> int:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from initrate.model._config import ModelConfig
-from initrate.model._last import at_last_position, keep_last
+from initrate.model._fused import at_last_position, keep_last
 from initrate.model._layers import (
     Affine,
     Weights,

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from initrate.model._config import ModelConfig
-from initrate.model._last import mix
+from initrate.model._fused import causal_attention, gelu, mix
 
 Weights = Mapping[str, Tensor]
 
@@ -87,18 +87,12 @@ def mlp(
         case "relu":
             inner = functional.relu(inner)
         case "gelu":
-            inner = functional.gelu(inner)
+            inner = gelu(inner, "none")
         case "gelu_tanh":
-            inner = functional.gelu(inner, approximate="tanh")
+            inner = gelu(inner, "tanh")
         case "swiglu":
             inner = functional.silu(_named_linear(x, weights, f"{block}.mlp.gate")) * inner
     return _named_linear(Affine(inner), weights, f"{block}.mlp.out", onto=onto)
-
-
-@functools.lru_cache(maxsize=32)
-def _future(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The causal mask: minus infinity where a query would see a later key."""
-    return torch.full((length, length), -torch.inf, dtype=dtype, device=device).triu(1)
 
 
 @functools.lru_cache(maxsize=32)
@@ -152,9 +146,7 @@ def attend(
     query, key, value = (_by_head(part, length, n_heads) for part in parts)
     if config.positions == "rotary":
         query, key = _rotate(query), _rotate(key)
-    future = _future(length, qkv.dtype, qkv.device)
-    scores = torch.baddbmm(future, query, key.transpose(1, 2), alpha=d_k**-0.5)
-    mixed = torch.bmm(torch.softmax(scores, -1), value)
+    mixed = causal_attention(query, key, value)
     if n_heads > 1:
         mixed = mixed.view(-1, n_heads, length, d_v).transpose(1, 2)
     mixed = Affine(mixed.reshape(n_models, n_rows, n_heads * d_v))

@@ -16,9 +16,6 @@ from initrate.report._words import (
     share,
 )
 
-COMPOSING = ("composed", "composed_with_mirrored_exception")
-
-
 @dataclass(frozen=True, slots=True)
 class Headline:
     """The title, the sentences under it, and the cautions."""
@@ -43,19 +40,17 @@ def headline(source: Source, grid: Grid) -> Headline:
 def _title(counts: dict[str, int], n_runs: int) -> str:
     if not n_runs:
         return "No run has finished yet"
-    composed = sum(counts.get(label, 0) for label in COMPOSING)
+    composed = counts.get("composed", 0)
+    excepted = counts.get("composed_with_mirrored_exception", 0)
     mirrored = sum(counts.get(label, 0) for label in ("mirrored", "mirrored_lookup"))
-    if composed and mirrored:
-        return f"{composed} of {count_of(n_runs, 'run')} composed, {mirrored} mirrored"
     if n_runs == 1:
         return "The one run composed" if composed else "The one run did not compose"
     if composed == n_runs:
         return f"All {n_runs} runs composed"
-    if composed:
-        return f"{composed} of {count_of(n_runs, 'run')} composed"
-    if mirrored:
-        return f"{mirrored} of {count_of(n_runs, 'run')} mirrored; none composed"
-    return f"None of {count_of(n_runs, 'run')} composed"
+    head = f"{composed or 'None'} of {count_of(n_runs, 'run')} composed"
+    if excepted:
+        return f"{head}, {excepted} with a mirrored exception"
+    return f"{head}, {mirrored} mirrored" if mirrored else head
 
 
 def _counted(source: Source, counts: dict[str, int]) -> str:

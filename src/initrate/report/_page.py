@@ -32,10 +32,10 @@ _FLOORS = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A small table: names of columns, and rows of a name and entries."""
+    """A small table: names of columns, and rows of a name, what it is, and entries."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +138,14 @@ def _figure(figure: SavedFigure) -> dict[str, str]:
 
 
 def _baselines(source: Source) -> Table | None:
-    if not source.baselines:
-        return None
-    name_column, *columns = source.baselines[0]
-    kept = [c for c in columns if any(number(row, c) is not None for row in source.baselines)]
+    """The shares of each baseline; a column that no baseline has is left out."""
+    names = {"composed": "composed", "mirrored": "mirrored", "seen_accuracy": "seen pairs"}
+    kept = [c for c in names if any(number(row, c) is not None for row in source.baselines)]
     rows = tuple(
-        (str(row[name_column]), tuple(share(number(row, c)) for c in kept))
+        (str(row["baseline"]), str(row["about"]), tuple(share(number(row, c)) for c in kept))
         for row in source.baselines
     )
-    words = {"composed": "composed", "mirrored": "mirrored", "seen_accuracy": "seen pairs"}
-    return Table(tuple(words.get(c, c.replace("_", " ")) for c in kept), rows)
+    return Table(tuple(names[c] for c in kept), rows) if rows else None
 
 
 def _comparable(source: Source, grid: Grid) -> Table:
@@ -167,7 +165,7 @@ def _comparable(source: Source, grid: Grid) -> Table:
         for column in ("block_to_skip", "sum_lr", "sum_lr_weight_decay"):
             found = [number(source.cells[run], column) for run in runs_shown(source, group)]
             entries.append(_middle([entry for entry in found if entry is not None]))
-        rows.append((group.words, tuple(entries)))
+        rows.append((group.words, "", tuple(entries)))
     return Table(columns, tuple(rows))
 
 

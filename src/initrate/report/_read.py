@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from initrate import __version__
 from initrate.report._payload import CURVES
 from initrate.report._source import Axis, Pair, Row, Source
-from initrate.report._words import count_of, enumerate_words, texts_of
+from initrate.report._words import axis_words, count_of, text_of, texts_of
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -162,36 +162,55 @@ def _seed_columns(config: StudyConfig) -> tuple[str, ...]:
 
 
 def _facts(config: StudyConfig) -> tuple[tuple[str, str], ...]:
-    task, model, training = config.task, config.model, config.training
+    """The set-up in words; what an axis sets stands with the axes alone."""
+    task, model, training, rule = config.task, config.model, config.training, config.rule
     data = "stream" if task.pool is None else f"pool of {task.pool:,} sequences"
-    norm = f"{model.norm_position}-norm {model.norm}"
-    rate = config.rule.gamma if isinstance(config.rule.gamma, float | int) else None
+    set_by_axis = {*config.all_axes}
+
+    def unless(axis: str, words: str) -> list[str]:
+        return [] if axis in set_by_axis else [words]
+
     model_words = [
-        f"{count_of(model.n_layers, 'layer')}",
-        f"width {model.d_model}",
-        count_of(model.n_heads, "head"),
-        f"feed-forward {model.d_ff}",
-        norm,
-        model.activation,
+        *unless("depth", count_of(model.n_layers, "layer")),
+        *unless("d_model", f"width {model.d_model}"),
+        *unless("n_heads", count_of(model.n_heads, "head")),
+        *unless("d_ff", f"feed-forward {model.d_ff}"),
+        f"{model.norm_position}-norm {_PROPER.get(model.norm, model.norm)}",
+        *unless("activation", _PROPER.get(model.activation, model.activation)),
     ]
     recipe = [
         f"{training.steps:,} steps of {training.batch:,}",
-        training.optimizer,
-        f"lr {texts_of([training.lr])[0]}",
-        f"weight decay {texts_of([training.weight_decay])[0]} on {training.decay}",
+        _PROPER.get(training.optimizer, training.optimizer),
+        *unless("lr", f"lr {text_of(training.lr)}"),
+        *unless("weight_decay", f"weight decay {text_of(training.weight_decay)}"),
         f"{training.schedule} after {training.warmup_steps:,} steps of warm-up",
     ]
-    rule = config.rule.name + (f", γ {texts_of([rate])[0]}" if rate is not None else "")
-    axes = [f"{name} of {len(values)}" for name, values in config.axes.items()]
-    lrs = f"; best-lr over {count_of(len(config.lrs), 'learning rate')}" if config.lrs else ""
+    rates = unless("gamma", f"γ {text_of(rule.gamma)}")
+    axes = [
+        f"{axis_words(name)[0]} {', '.join(texts_of(values))}"
+        for name, values in config.axes.items()
+    ]
+    lrs = [f"learning rate {', '.join(texts_of(config.lrs))} (best-lr)"] if config.lrs else []
     return (
         ("task", f"{task.variant}, length {task.length}, vocabulary {task.vocabulary}, {data}"),
         ("model", ", ".join(model_words)),
         ("training", ", ".join(recipe)),
-        ("rule", rule),
-        ("axes", f"{enumerate_words(axes)}; they replace the values above" if axes else "none"),
-        ("seeds", _seeds_in_words(config) + lrs),
+        ("rule", ", ".join([rule.name, *rates])),
+        ("axes", "; ".join([*axes, *lrs]) or "none"),
+        ("seeds", _seeds_in_words(config)),
     )
+
+
+_PROPER = {
+    "adamw": "AdamW",
+    "sgd": "SGD",
+    "layernorm": "LayerNorm",
+    "rmsnorm": "RMSNorm",
+    "relu": "ReLU",
+    "gelu": "GELU",
+    "gelu_tanh": "GELU (tanh)",
+    "swiglu": "SwiGLU",
+}
 
 
 def _environment(sessions: Sequence[Mapping[str, Any]]) -> dict[str, object]:

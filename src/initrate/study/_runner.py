@@ -124,8 +124,6 @@ class _Session:
 
     def _run_bucket(self, index: int) -> bool:
         """Return whether the bucket was trained; without leave to go on, its error is raised."""
-        from initrate.training import Interrupted  # It stands beside the engine, which needs torch.
-
         planned = self.store.plan.buckets[index]
         place = (planned.id, index, len(self.store.plan.buckets))
         checkpoint = self.store.path / _folder.RUNNING / f"{planned.id}.checkpoint"
@@ -147,7 +145,7 @@ class _Session:
                 should_stop=self.should_stop,
                 checkpoint=checkpoint,
             )
-        except (Interrupted, StoreError):
+        except _ends_the_run():
             raise
         except Exception as error:
             if self.on_error == "stop":
@@ -194,6 +192,13 @@ class _Session:
         if task not in self.floors:
             self.floors[task] = loss_floors(task)["no_input"]
         return self.floors[task]
+
+
+def _ends_the_run() -> tuple[type[Exception], ...]:
+    """Asked for once there is an error: `Interrupted` stands beside the engine, with torch."""
+    from initrate.training import Interrupted
+
+    return Interrupted, StoreError
 
 
 def _bucket(points: Sequence[GridPoint]) -> Bucket:

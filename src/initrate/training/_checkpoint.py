@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,18 @@ class Log:
     n_losses: int = 0
     last_norm: list[float] = field(default_factory=list)
     seconds: float = 0.0
+
+    def add(self, step: int, found: Sequence[tuple[float, float]]) -> None:
+        """Add loss and gradient norm of every lane at `step`; one not finite ends its lane."""
+        for lane, (loss, norm) in enumerate(found):
+            if self.diverged_step[lane] is not None:
+                continue
+            if math.isfinite(loss) and math.isfinite(norm):
+                self.loss_sum[lane] += loss
+            else:
+                self.diverged_step[lane] = step
+        self.n_losses += 1
+        self.last_norm = [norm for _, norm in found]
 
 
 def save_checkpoint(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +15,12 @@ from initrate.model import initialize, tensor_specs
 from initrate.training._bucket import Bucket, BucketResult, Execution, Progress
 from initrate.training._checkpoint import Log, load_checkpoint, save_checkpoint
 from initrate.training._data import Batches
-from initrate.training._device import device_of, dtype_of, precision, threads
+from initrate.training._device import device_of, dtype_of, kept_memory, threads
 from initrate.training._evaluate import Evaluator
-from initrate.training._loss import losses
-from initrate.training._optimizer import State, decay_mask, gather, gradient_norms, update
+from initrate.training._optimizer import State
 from initrate.training._result import add_curve_rows, bucket_result
+from initrate.training._step import stepping
+from initrate.training._step import stepping
 
 
 class Interrupted(Exception):
@@ -43,7 +43,7 @@ def train(
     finite is frozen at its last finite weights; its neighbours' bits do not change.
     """
     execution = execution or Execution()
-    with threads(execution):
+    with threads(execution), kept_memory():
         return _train(bucket, execution, on_progress, should_stop, checkpoint)
 
 
@@ -54,12 +54,9 @@ def _train(
     should_stop: Callable[[], bool] | None,
     checkpoint: Path | None,
 ) -> BucketResult:
-    training, lanes = bucket.lanes[0].training, bucket.lanes
+    training = bucket.lanes[0].training
     state, log, first_step = _start(bucket, execution, checkpoint)
-    weights = {
-        name: view.detach().requires_grad_() for name, view in state.views(state.weights).items()
-    }
-    mask = decay_mask(training, state.specs, state.weights)
+    weights = state.views(state.weights)
     batches = Batches(bucket, state.weights.device)
     evaluator = Evaluator.of(bucket, exhaustive=False)
     began = saved = time.monotonic()
@@ -67,51 +64,34 @@ def _train(
 
     def record(step: int) -> None:
         add_curve_rows(bucket, log, step, evaluator.evaluate(weights))
-        log.seconds = seconds_before + time.monotonic() - began
         if on_progress is not None:
             rows = [curve[-1] for curve in log.curves]
             on_progress(Progress(step, training.steps, time.monotonic() - began, rows))
 
     if first_step == 0:
         record(0)
-    for step in range(first_step, training.steps):
-        tokens, targets = batches.at(step)
-        with precision(execution):
-            each = losses(bucket.model, training, weights, tokens, targets)
-        # A key bias of the last layer moves nothing: softmax takes it away.
-        gather(
-            state,
-            torch.autograd.grad(
-                each.sum(), list(weights.values()), allow_unused=True, materialize_grads=True
-            ),
-        )
-        norms, found = gradient_norms(state), each.tolist()
-        for lane in range(len(lanes)):
-            if log.diverged_step[lane] is not None:
-                continue
-            if not (math.isfinite(norms[lane]) and math.isfinite(found[lane])):
-                log.diverged_step[lane] = step
-                continue
-            log.loss_sum[lane] += found[lane]
-            update(
-                state, lanes[lane].training, lane, step, gradient_norm=norms[lane], mask=mask
-            )
-        log.n_losses += 1
-        log.last_norm = norms
-        done = step + 1
-        if done % training.log_every == 0 or done == training.steps:
-            record(done)
-        if all(step is not None for step in log.diverged_step):
-            break
-        stop = should_stop is not None and should_stop()
-        now = time.monotonic()
-        if checkpoint is not None and (stop or now - saved > execution.checkpoint_seconds):
-            log.seconds, saved = seconds_before + now - began, now
-            save_checkpoint(
-                checkpoint, bucket=_identity(bucket), step=done, tensors=_tensors(state), log=log
-            )
-        if stop:
-            raise Interrupted(f"stopped after step {done} of {training.steps}")
+    with stepping(bucket, state, execution) as take_step:
+        for step in range(first_step, training.steps):
+            if all(diverged is not None for diverged in log.diverged_step):
+                break
+            moving = [diverged is None for diverged in log.diverged_step]
+            log.add(step, take_step(step, *batches.at(step), moving))
+            done = step + 1
+            if done % training.log_every == 0 or done == training.steps:
+                record(done)
+            stop = should_stop is not None and should_stop()
+            now = time.monotonic()
+            if checkpoint is not None and (stop or now - saved > execution.checkpoint_seconds):
+                log.seconds, saved = seconds_before + now - began, now
+                save_checkpoint(
+                    checkpoint,
+                    bucket=_identity(bucket),
+                    step=done,
+                    tensors=_tensors(state),
+                    log=log,
+                )
+            if stop:
+                raise Interrupted(f"stopped after step {done} of {training.steps}")
     final = Evaluator.of(bucket, exhaustive=True).evaluate(weights)
     log.seconds = seconds_before + time.monotonic() - began
     return bucket_result(bucket, weights, final, log)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -37,6 +37,21 @@ class State:
             for spec, part in zip(self.specs, parts, strict=True)
         }
 
+    def rows(self, rows: slice) -> State:
+        """Return the state of these models: the same memory, changed by nobody else.
+
+        `data` and not a plain view: views of one tensor count their changes together, and autograd
+        would take a neighbour's update for a change of these weights.
+        """
+        second = self.second_moment
+        return State(
+            self.weights.data[rows],
+            self.gradients.data[rows],
+            self.first_moment.data[rows],
+            None if second is None else second.data[rows],
+            self.specs,
+        )
+
 
 def is_decayed(training: Training, spec: TensorSpec) -> bool:
     """Return whether this tensor decays under the policy of the recipe."""
@@ -53,16 +68,6 @@ def decay_mask(training: Training, specs: Iterable[TensorSpec], like: Tensor) ->
         return None
     parts = [torch.full((spec.size,), float(is_decayed(training, spec))) for spec in specs]
     return torch.cat(parts).to(like)
-
-
-def gather(state: State, gradients: Sequence[Tensor]) -> None:
-    """Write the gradients, one tensor a spec, side by side into the rows of their models."""
-    torch.cat([gradient.flatten(1) for gradient in gradients], 1, out=state.gradients)
-
-
-def gradient_norms(state: State) -> list[float]:
-    """Return the L2 norm of each model's gradient."""
-    return torch.stack([torch.linalg.vector_norm(row) for row in state.gradients]).tolist()
 
 
 def update(

@@ -1,0 +1,292 @@
+"""Studies from the command line: results, JSON, going on, stopping, what cannot be written."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import resource
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from initrate.cli import main
+from initrate.cli._results import CELL_KEYS
+from tests.cli.process import SMALL, one_line, run, start, without_rights
+
+LONG = ["--set", "steps=100000", "--set", "log_every=50"]
+"""A study that does not end by itself within a test."""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished smoke study; tests copy what they change."""
+    folder = tmp_path_factory.mktemp("trained") / "study"
+    code, _, errors = run("phase", *SMALL, "--out", str(folder), cwd=folder.parent)
+    assert code == 0, errors
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file of a study but the report, which is derived, and the lock."""
+    derived = ("report.html", "figures", "running")
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.relative_to(folder).parts[0] not in derived
+    }
+
+
+def parts(folder: Path) -> dict[str, bytes]:
+    return {name: data for name, data in content(folder).items() if name.startswith("parts/")}
+
+
+def test_json_has_exactly_the_keys_that_are_promised(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["phase", *SMALL, "--out", str(trained), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == ["schema", "study", "cells", "summary"]
+    assert (found["schema"], found["study"]) == (1, str(trained))
+    assert len(found["cells"]) == 2
+    assert [list(cell) for cell in found["cells"]] == [list(CELL_KEYS)] * 2
+    assert [cell["gamma"] for cell in found["cells"]] == [0.5, 0.8]
+    assert all(cell["symmetric_accuracy"] is None for cell in found["cells"])
+    assert all(cell["depth"] == 1 and cell["diverged"] is False for cell in found["cells"])
+    row = found["summary"][0]
+    assert {"gamma", "n_seeds", "labels", "median", "low", "high"} <= set(row)
+    assert sum(row["labels"].values()) == row["n_seeds"] == 1
+
+
+def test_other_axes_stand_in_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    changes = ["--set", "batch=16,32", "--set", "gamma_by_role.qk=0.4", "--set", "steps=2"]
+    assert main(["phase", *SMALL, *changes, "--out", str(tmp_path / "s"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sorted(cell["batch"] for cell in found["cells"]) == [16, 16, 32, 32]
+    assert all(cell["gamma"] is None for cell in found["cells"])
+    assert all(cell["gamma_by_role"]["qk"] == 0.4 for cell in found["cells"])
+
+
+def test_the_end_shows_diagram_summary_and_report(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["phase", *SMALL, "--out", str(trained)]) == 0
+    output, errors = capsys.readouterr()
+    assert "gamma" in output and "0.5" in output and "not trained (2)" in output
+    assert output.splitlines()[-1] == f"report: {trained / 'report.html'}"
+    assert (trained / "report.html").stat().st_size > 1000
+    assert "2 done already" in errors
+
+
+def test_a_dry_run_writes_nothing_and_tells_the_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["phase", *SMALL, "--dry-run", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n_cells"], found["n_buckets"], found["study"]) == (2, 1, "studies/smoke")
+    assert found["seconds"] > 0 and found["memory"] > 0 and found["operations"] > 0
+    assert found["sizes"][0]["parameters"] == 6176
+    assert main(["phase", *SMALL, "--dry-run"]) == 0
+    assert "6,176" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_another_study_is_left_alone(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+):
+    before = content(trained)
+    assert main(["phase", *SMALL, "--gamma", "0.6", "--out", str(trained)]) == 2
+    assert "another study" in one_line(capsys.readouterr().err)
+    assert content(trained) == before
+
+
+def test_a_folder_of_other_files_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(["phase", *SMALL, "--out", str(tmp_path)]) == 2
+    assert "holds no study" in one_line(capsys.readouterr().err)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_file_in_place_of_the_folder_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "study"
+    file.write_text("mine")
+    assert main(["phase", *SMALL, "--out", str(file)]) == 2
+    assert "is a file" in one_line(capsys.readouterr().err)
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["study.json", "study.toml", "execution.json", "manifest.json", "cells.parquet"],
+)
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+@pytest.mark.parametrize("command", ["phase", "report"])
+def test_a_tampered_study_is_named_in_one_line(
+    name: str, damage: str, command: str, trained: Path, tmp_path: Path, capsys
+):
+    folder = tmp_path / "study"
+    shutil.copytree(trained, folder)
+    (folder / "cells.parquet").unlink()  # Derived; the one in the part is meant below.
+    (victim,) = folder.rglob(name)
+    data = victim.read_bytes()
+    if damage == "gone":
+        victim.unlink()
+    elif damage == "cut":
+        victim.write_bytes(data[: len(data) // 2])
+    else:
+        victim.write_bytes(data[:-20] + b"#" + data[-19:])
+    before = content(folder)
+    arguments = ["phase", *SMALL, "--out", str(folder)] if command == "phase" else [command]
+    arguments += [str(folder)] if command == "report" else []
+    assert main(arguments) == 2
+    assert str(folder) in one_line(capsys.readouterr().err)
+    after = {key: data for key, data in content(folder).items() if key != "environment.json"}
+    before.pop("environment.json")
+    assert after == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_keeps_all_and_the_same_command_goes_on(number: int, tmp_path: Path):
+    arguments = ["phase", *SMALL, *LONG, "--out", "study"]
+    with start(*arguments, cwd=tmp_path) as child:
+        wait_for(tmp_path / "study" / "running")
+        time.sleep(3)
+        child.send_signal(number)
+        output, errors = child.communicate(timeout=60)
+    assert child.returncode == 130, errors
+    assert output == ""
+    assert "Traceback" not in errors
+    assert errors.splitlines()[-1].startswith("interrupted: 0 of 2 runs are done; the same command")
+    assert len(list((tmp_path / "study" / "running").glob("*.checkpoint"))) == 1
+    with start(*arguments, cwd=tmp_path) as child:
+        time.sleep(5)
+        child.send_signal(number)
+        _, errors = child.communicate(timeout=60)
+    assert child.returncode == 130, errors
+
+
+def test_stopped_and_gone_on_with_it_is_the_same_study_to_the_bit(tmp_path: Path):
+    steps = ["--set", "steps=4000", "--set", "log_every=50"]
+    code, _, errors = run("phase", *SMALL, *steps, "--out", "whole", cwd=tmp_path)
+    assert code == 0, errors
+    codes = []
+    while not codes or codes[-1] == 130:
+        assert len(codes) < 40
+        with start("phase", *SMALL, *steps, "--out", "pieces", cwd=tmp_path) as child:
+            wait_for(tmp_path / "pieces" / "running")
+            time.sleep(2 + len(codes))
+            child.send_signal(signal.SIGINT)
+            _, errors = child.communicate(timeout=120)
+        codes.append(child.returncode)
+        assert codes[-1] in (0, 130), errors
+    assert codes[0] == 130, "the study ended before it could be stopped"
+    assert parts(tmp_path / "pieces") == parts(tmp_path / "whole")
+
+
+def test_a_second_process_is_refused_with_the_number_of_the_first(tmp_path: Path):
+    arguments = ["phase", *SMALL, *LONG, "--out", "study"]
+    with start(*arguments, cwd=tmp_path) as child:
+        wait_for(tmp_path / "study" / "running" / "lock")
+        code, _, errors = run(*arguments, cwd=tmp_path)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60)
+    assert code == 2
+    assert str(child.pid) in one_line(errors)
+
+
+def test_the_report_of_a_running_study_can_be_written(tmp_path: Path):
+    with start("phase", *SMALL, *LONG, "--out", "study", cwd=tmp_path) as child:
+        wait_for(tmp_path / "study" / "running" / "lock")
+        code, output, errors = run("report", "study", "--out", "page", cwd=tmp_path)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60)
+    assert (code, output) == (0, "report: page/report.html\n"), errors
+
+
+def test_a_folder_that_may_not_be_written_is_one_line(tmp_path: Path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    code, output, errors = run(
+        "phase", *SMALL, "--out", str(closed / "study"), cwd=tmp_path, before=without_rights
+    )
+    assert (code, output) == (2, "")
+    assert "permission denied" in one_line(errors)
+    assert list(closed.iterdir()) == []
+
+
+def test_a_finished_study_that_may_not_be_written_is_one_line(trained: Path, tmp_path: Path):
+    folder = tmp_path / "study"
+    shutil.copytree(trained, folder)
+    before = content(folder)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    code, _, errors = run("report", str(folder), cwd=tmp_path, before=without_rights)
+    assert code == 2
+    assert "permission denied" in one_line(errors)
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("limit", [0, 300, 3_000, 20_000])
+def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(limit: int, tmp_path: Path):
+    """A limit on the size of files stops a write as a full disk does."""
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    arguments = ["phase", *SMALL, "--out", "study"]
+    code, _, errors = run(*arguments, cwd=tmp_path, before=limited)
+    assert code == 2
+    assert "file-size limit" in one_line(errors)
+    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(tmp_path.glob("study/parts/*")) or limit > 10_000
+    # With room again, the same command does the whole of it.
+    code, _, errors = run(*arguments, cwd=tmp_path)
+    assert code == 0, errors
+
+
+def test_in_a_terminal_the_diagram_is_live(tmp_path: Path):
+    leader, follower = pty.openpty()
+    import subprocess
+    import sys
+
+    from tests.cli.process import ENVIRONMENT
+
+    command = [sys.executable, "-m", "initrate", "phase", *SMALL, "--set", "steps=500"]
+    with subprocess.Popen(
+        [*command, "--out", "study"],
+        cwd=tmp_path,
+        env={**ENVIRONMENT, "TERM": "xterm-256color", "COLUMNS": "100"},
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        text=True,
+    ) as child:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                block = os.read(leader, 65536)
+            except OSError:  # Linux says so when the other end is closed.
+                break
+            if not block:
+                break
+            shown += block
+        assert child.stdout is not None
+        output = child.stdout.read()
+    os.close(leader)
+    assert child.returncode == 0
+    assert "\x1b[" in shown.decode()
+    assert "of 2 runs" in shown.decode() and "left" in shown.decode()
+    assert "\x1b[" not in output and "report: study/report.html" in output
+
+
+def wait_for(path: Path, *, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} did not come"
+        time.sleep(0.05)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from initrate.errors import StoreError
+from initrate.report import build_report, demo_config, open_demo
+from initrate.report._read import read_source
+from initrate.report.demo import FOLDER
+from initrate.study import Store, StudyConfig, run
+from initrate.tasks import variant
+from tests.report.test_page import Page
+from tests.study import standin
+from tests.study.conftest import small_study
+
+
+def trained(folder: Path, config: StudyConfig, *, n_buckets: int | None = None) -> Store:
+    """Return the store of a study that the stand-in trained, or of its first buckets."""
+    done = 0
+
+    def some(bucket, execution, **options):
+        nonlocal done
+        if n_buckets is not None and done >= n_buckets:
+            raise RuntimeError("no further")
+        done += 1
+        return standin.train(bucket, execution, **options)
+
+    return run(config, folder, threads=1, train=some, on_error="continue")
+
+
+def test_a_report_lies_in_the_folder_of_its_study(tmp_path):
+    store = trained(tmp_path / "study", small_study())
+    path = build_report(store)
+    assert path == tmp_path / "study" / "report.html"
+    names = {file.name for file in (tmp_path / "study" / "figures").iterdir()}
+    assert {"map-inferential.svg", "map-inferential.png", "map-labels.svg", "seeds.png"} <= names
+    assert Store.open(tmp_path / "study").status == "done"
+    text = Page(path.read_text("utf-8")).text
+    assert "16 runs" in text
+    assert "34-wrong, length 9" in text
+
+
+def test_an_unfinished_study_is_reported_and_then_anew(tmp_path):
+    half = trained(tmp_path / "study", small_study(), n_buckets=2)
+    n_done, n_cells = half.progress()
+    assert 0 < n_done < n_cells
+    page = Page(build_report(half).read_text("utf-8"))
+    assert f"{n_done} of {n_cells} runs are in" in page.text
+    assert len(page.buttons()) % 8 == 0
+    whole = trained(tmp_path / "study", small_study())
+    again = Page(build_report(whole).read_text("utf-8"))
+    assert "runs are in" not in again.text
+
+
+def test_a_study_of_which_nothing_is_done_is_reported(tmp_path):
+    page = build_report(trained(tmp_path / "study", small_study(), n_buckets=0))
+    assert "No run has finished yet" in Page(page.read_text("utf-8")).text
+    assert not (tmp_path / "study" / "figures").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "n_facets", "n_groups"),
+    [
+        ({"axes": {}}, 1, 1),
+        ({"axes": {"lr": (1e-3, 2e-3), "weight_decay": (0.01, 0.1)}}, 1, 4),
+        ({"axes": {"variant": ("34-wrong", "without-34"), "gamma": (0.5, 0.8)}}, 1, 4),
+        ({"axes": {"gamma": (0.5,), "depth": (1, 2), "gamma_qk": (0.5, 0.8)}}, 2, 4),
+        ({"axes": {"gamma": (0.5, 0.8)}, "protocol": "best-lr", "lrs": (1e-3, 2e-3)}, 1, 2),
+        ({"axes": {"gamma": (0.5, 0.8)}, "seed_axes": {"init": (1, 2), "order": (1, 2)}}, 1, 2),
+        ({"axes": {"activation": ("relu", "gelu")}}, 1, 2),
+    ],
+)
+def test_any_grid_is_reported(tmp_path, changes, n_facets, n_groups):
+    config = replace(small_study(), **changes)
+    store = trained(tmp_path / "study", config)
+    source = read_source(store)
+    page = Page(build_report(store, tmp_path / "out").read_text("utf-8"))
+    buttons = page.buttons()
+    assert {int(button["data-group"] or -1) for button in buttons} == set(range(n_groups))
+    assert not any("no run finished" in (button["aria-label"] or "") for button in buttons)
+    maps = [a for tag, a in page.elements if tag == "figure" and "data-map" in a]
+    tables = [a for tag, a in page.elements if tag == "table" and "grid" in (a["class"] or "")]
+    assert len(tables) == n_facets * len(maps)
+    assert len(source.cells) == store.progress()[1]
+
+
+def test_crossed_seeds_are_told_apart(tmp_path):
+    config = replace(
+        small_study(), axes={}, seeds=(1,), seed_axes={"init": (1, 2), "order": (1, 2, 3)}
+    )
+    source = read_source(trained(tmp_path / "study", config))
+    assert source.seeds_in_words == "2 init by 3 order seeds"
+    found = {tuple(row[name] for name in source.seed_columns) for row in source.cells}
+    assert len(found) == 6
+
+
+def test_pairs_carry_the_shifts_of_their_answers(tmp_path):
+    config = replace(small_study(), task=variant("34-wrong+probe"), axes={})
+    pairs = {p.text: p for p in read_source(trained(tmp_path / "study", config)).pairs}
+    assert (pairs["4,3"].composed_shift, pairs["4,3"].mirrored_shift) == (-10, -6)
+    assert (pairs["1,2"].composed_shift, pairs["1,2"].mirrored_shift) == (6, None)
+    assert [p.probe for p in pairs.values()] == [False, True, True]
+
+
+def test_maps_that_do_not_commute_have_no_one_shift(tmp_path):
+    config = replace(small_study(), task=variant("non-commuting"), axes={})
+    store = trained(tmp_path / "study", config)
+    pairs = read_source(store).pairs
+    assert any(pair.composed_shift is None for pair in pairs)
+    assert build_report(store).exists()
+
+
+def test_a_page_says_nothing_of_the_machine_it_was_trained_on(tmp_path):
+    store = trained(tmp_path / "study", small_study())
+    html = build_report(store).read_text("utf-8")
+    (session,) = store.sessions
+    assert str(session["system"]) not in html
+    assert str(tmp_path) not in html
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_line(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(StoreError, match="out"):
+        build_report(open_demo(), tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_the_demo_ships_trained_and_small():
+    store = open_demo()
+    assert store.status == "done"
+    assert store.config == demo_config()
+    files = [file for file in FOLDER.rglob("*") if file.is_file()]
+    assert sum(file.stat().st_size for file in files) < 1_000_000
+    labels = dict(store.cells().select("gamma", "label").iter_rows())
+    assert labels == {0.6: "composed", 0.8: "composed_with_mirrored_exception"}
+    for cell in store.cells()["cell"]:
+        assert "token_embedding.weight" in store.weights(cell)
+
+
+def test_the_demo_names_no_machine():
+    store = open_demo()
+    assert {str(session["host"]) for session in store.sessions} == {""}
+    assert set(store.timing()["host"]) == {""}
+
+
+def test_the_report_of_the_demo_shows_both_answers(tmp_path):
+    path = build_report(open_demo(), tmp_path / "demo")
+    html = path.read_text("utf-8")
+    text = Page(html).text
+    assert "1 of 2 runs composed, 1 with a mirrored exception" in text
+    assert "A demonstration at a small size" in text
+    for title in ("Inferential", "Symmetric", "Seen pairs", "Probe", "Labels"):
+        assert title in text
+    assert len(html.encode()) < 500_000

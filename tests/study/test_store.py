@@ -1,0 +1,382 @@
+"""The store: tables, weights, labels, and folders that are not what they should be."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from safetensors.numpy import load_file
+
+from initrate.errors import InputError, StoreError
+from initrate.model import tensor_specs
+from initrate.study import (
+    Store,
+    StudyConfig,
+    StudyStarted,
+    Thresholds,
+    cells,
+    grid,
+    label,
+    load_study,
+    relabel,
+    run,
+)
+from initrate.study._tables import COLUMNS
+from tests.study import standin
+
+
+def test_a_row_a_cell(store: Store, config: StudyConfig) -> None:
+    table = store.cells()
+    points = {point.id: point for point in grid(config)}
+    assert sorted(table["cell"]) == sorted(points)
+    for row in table.to_dicts():
+        point = points[row["cell"]]
+        assert (row["gamma"], row["depth"], row["seed"]) == (*point.axes.values(), point.seed)
+        assert (row["lr"], row["steps"], row["seed_init"]) == (0.001, 20, point.seed)
+        assert row["gamma_by_role"] == "{}" and row["variant"] == "34-wrong"
+        assert (row["fit"], row["label"]) == label(row)
+    assert set(COLUMNS["cells"]) <= set(table.columns)
+
+
+def test_final_best_and_step_of_best_are_kept_apart(store: Store, config: StudyConfig) -> None:
+    for row in store.cells().to_dicts():
+        curve = store.curves(row["cell"])
+        assert curve["step"].to_list() == [0, 5, 10, 15, 20]
+        answers = curve["inferential_accuracy"].to_list()
+        assert row["final_inferential_accuracy"] == answers[-1]
+        assert row["best_inferential_accuracy"] == max(answers)
+        assert row["best_step"] == [0, 5, 10, 15, 20][answers.index(max(answers))]
+        assert row["final_probe_accuracy"] is None
+        assert row["floor_no_input"] == pytest.approx(4.52, abs=0.01)
+        assert row["at_floor"] is False
+
+
+def test_final_is_the_mean_of_the_last_tenth(config: StudyConfig, tmp_path: Path) -> None:
+    long = replace(
+        config,
+        axes={"gamma": (0.5,)},
+        seeds=(1,),
+        training=replace(config.training, steps=199, log_every=10),
+    )
+    store = run(long, tmp_path / "s", threads=1, train=standin.train)
+    curve, row = store.curves(), store.cells().to_dicts()[0]
+    assert curve.height == 20
+    last = curve["inferential_accuracy"].to_list()[-2:]
+    assert row["final_inferential_accuracy"] == pytest.approx(sum(last) / 2)
+
+
+def test_roles_that_differ_have_no_one_gamma(config: StudyConfig, tmp_path: Path) -> None:
+    by_role = replace(config, axes={"gamma_qk": (0.5, 0.9)}, seeds=(1,))
+    rows = run(by_role, tmp_path / "s", threads=1, train=standin.train).cells().to_dicts()
+    assert [row["gamma"] for row in rows] == [0.5, None]
+    assert [row["gamma_qk"] for row in rows] == [0.5, 0.9]
+    assert rows[0]["gamma_by_role"] == "{}"
+    assert json.loads(rows[1]["gamma_by_role"])["qk"] == 0.9
+
+
+def test_weights(store: Store, config: StudyConfig) -> None:
+    by_id = {cell.id: cell for cell in cells(config)}
+    for name in store.cells()["cell"].to_list()[:3]:
+        weights = store.weights(name)
+        specs = {spec.name: spec for spec in tensor_specs(by_id[name].model, 128)}
+        assert {key: tensor.shape for key, tensor in weights.items()} == {
+            key: spec.shape for key, spec in specs.items()
+        }
+    first, second = (store.weights(name) for name in store.cells()["cell"].to_list()[:2])
+    key = "token_embedding.weight"
+    assert not np.array_equal(first[key], second[key])
+    with pytest.raises(InputError, match="unknown cell"):
+        store.weights("ffffffffffff")
+
+
+def test_other_tables(store: Store) -> None:
+    assert store.counts().columns == list(COLUMNS["counts"])
+    assert store.shifts().height == store.tensors().height == 16
+    assert store.counts(store.cells()["cell"][0]).height == 1
+    timing = store.timing()
+    assert timing["seconds"].to_list() == [1.5] * 4 and timing["session"].to_list() == [1] * 4
+    assert (store.status, store.progress()) == ("done", (16, 16))
+
+
+def test_plain_tools_can_read_it(store: Store) -> None:
+    """Each file is what its name says, without initrate."""
+    index = pl.read_parquet(store.path / "cells.parquet")
+    assert index.equals(store.cells())
+    parts = pl.read_parquet(store.path / "parts" / "*" / "curves.parquet")
+    assert parts.height == 16 * 5
+    for part in store.parts().values():
+        weights = load_file(part.folder / "weights.safetensors")
+        assert {tensor.shape[0] for tensor in weights.values()} == {4}
+        manifest = json.loads((part.folder / "manifest.json").read_text())
+        for name, known in manifest["sha256"].items():
+            assert hashlib.sha256((part.folder / name).read_bytes()).hexdigest() == known
+    assert load_study(store.path / "study.toml") == store.config
+
+
+def test_the_index_may_be_deleted(store: Store) -> None:
+    (store.path / "cells.parquet").unlink()
+    assert Store.open(store.path).cells().height == 16
+
+
+def test_host_and_date_stand_in_their_own_place_alone(store: Store) -> None:
+    session = store.sessions[0]
+    for file in store.path.rglob("*"):
+        own = file.name == "environment.json" or "timing" in file.parts
+        if file.is_file() and not own:
+            text = file.read_bytes()
+            assert str(session["began"]).encode() not in text
+            assert str(session["began"])[:10].encode() not in text
+
+
+def test_a_study_without_parts(config: StudyConfig, tmp_path: Path) -> None:
+    def none_yet(event: object) -> None:
+        store = Store.open(tmp_path / "s")
+        if not store.progress()[0]:
+            assert store.cells().height == store.curves().height == store.timing().height == 0
+            assert set(COLUMNS["cells"]) <= set(store.cells().columns)
+            assert store.summary() == []
+
+    run(config, tmp_path / "s", threads=1, train=standin.train, on_event=none_yet)
+
+
+def test_relabel(store: Store) -> None:
+    before = store.cells()["label"].to_list()
+    again = relabel(store, Thresholds(share=0.9))
+    assert Store.open(store.path).thresholds.share == 0.9
+    labels = Store.open(store.path).cells()["label"].to_list()
+    assert again.cells()["label"].to_list() == labels != before
+    assert pl.read_parquet(store.path / "cells.parquet")["label"].to_list() == labels
+    assert relabel(again).cells()["label"].to_list() == before
+    with pytest.raises(InputError, match="unknown threshold"):
+        relabel(store, {"shares": 0.9})
+
+
+def test_relabel_waits_for_a_running_process(config: StudyConfig, tmp_path: Path) -> None:
+    def meanwhile(event: object) -> None:
+        if isinstance(event, StudyStarted):
+            with pytest.raises(StoreError, match="wait for it"):
+                relabel(Store.open(tmp_path / "s"))
+
+    run(config, tmp_path / "s", threads=1, train=standin.train, on_event=meanwhile)
+
+
+Spoil = Callable[[Path], object]
+
+
+def _rewrite(file: Path, change: Callable[[dict[str, object]], object]) -> None:
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+def _part(folder: Path) -> Path:
+    return sorted((folder / "parts").iterdir())[0]
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def _flip(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(bytes(data))
+
+
+OPENING: list[tuple[str, Spoil, str]] = [
+    ("no study.json", lambda f: (f / "study.json").unlink(), "half-written study: study.json"),
+    ("no study.toml", lambda f: (f / "study.toml").unlink(), "half-written study: study.toml"),
+    ("no plan", lambda f: (f / "execution.json").unlink(), "half-written study: execution.json"),
+    ("cut study.json", lambda f: _cut(f / "study.json"), "study.json is not JSON"),
+    ("list", lambda f: (f / "study.json").write_text("[]"), "no table"),
+    ("empty", lambda f: (f / "study.json").write_text(""), "not JSON"),
+    ("cut study.toml", lambda f: _cut(f / "study.toml"), "study.toml was changed"),
+    ("tampered study.toml", lambda f: _flip(f / "study.toml"), "study.toml was changed"),
+    ("tampered plan", lambda f: _flip(f / "execution.json"), "execution.json was changed"),
+    (
+        "schema",
+        lambda f: _rewrite(f / "study.json", lambda s: s.update(schema=2)),
+        "schema 2: expected 1",
+    ),
+    (
+        "hashes",
+        lambda f: _rewrite(f / "study.json", lambda s: s.pop("sha256")),
+        "study.toml was changed",
+    ),
+    (
+        "thresholds",
+        lambda f: _rewrite(f / "study.json", lambda s: s.update(thresholds=3)),
+        "no thresholds",
+    ),
+    (
+        "threshold",
+        lambda f: _rewrite(f / "study.json", lambda s: s.update(thresholds={"share": 2})),
+        "threshold share is 2",
+    ),
+    (
+        "parts a file",
+        lambda f: (shutil.rmtree(f / "parts"), (f / "parts").write_text("")),
+        "is a file",
+    ),
+]
+
+READING: list[tuple[str, Spoil, str]] = [
+    ("no manifest", lambda f: (_part(f) / "manifest.json").unlink(), "no manifest.json"),
+    ("cut manifest", lambda f: _cut(_part(f) / "manifest.json"), "not JSON"),
+    ("manifest a list", lambda f: (_part(f) / "manifest.json").write_text("[]"), "schema is None"),
+    (
+        "manifest of others",
+        lambda f: _rewrite(_part(f) / "manifest.json", lambda m: m.update(cells=["a"])),
+        "other cells than planned",
+    ),
+    (
+        "manifest of another bucket",
+        lambda f: _rewrite(_part(f) / "manifest.json", lambda m: m.update(bucket="x")),
+        "of bucket 'x'",
+    ),
+    (
+        "file outside",
+        lambda f: _rewrite(
+            _part(f) / "manifest.json", lambda m: m.update(sha256={"../../study.toml": ""})
+        ),
+        "its manifest names",
+    ),
+    ("no table", lambda f: (_part(f) / "cells.parquet").unlink(), "cells.parquet is missing"),
+    ("no weights", lambda f: (_part(f) / "weights.safetensors").unlink(), "weights.safetensors"),
+    ("cut table", lambda f: _cut(_part(f) / "cells.parquet"), "cells.parquet was changed"),
+    ("tampered table", lambda f: _flip(_part(f) / "cells.parquet"), "cells.parquet was changed"),
+    ("foreign part", lambda f: (f / "parts" / "mine").mkdir(), "is no part of this study"),
+    ("foreign file", lambda f: (f / "parts" / "notes.txt").write_text(""), "is no part of this"),
+    ("renamed part", lambda f: _part(f).rename(f / "parts" / "0009-00000000"), "is no part of"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "says"), [e[1:] for e in OPENING], ids=[e[0] for e in OPENING])
+def test_a_folder_that_does_not_open(
+    store: Store, config: StudyConfig, spoil: Spoil, says: str
+) -> None:
+    spoil(store.path)
+    before = _all_bytes(store.path)
+    for attempt in (
+        lambda: Store.open(store.path),
+        lambda: run(config, store.path, train=standin.train),
+    ):
+        with pytest.raises(InputError, match=says) as caught:
+            attempt()
+        assert "\n" not in str(caught.value)
+    assert _all_bytes(store.path) == before
+
+
+@pytest.mark.parametrize(("spoil", "says"), [e[1:] for e in READING], ids=[e[0] for e in READING])
+def test_a_part_that_is_not_what_was_written(
+    store: Store, config: StudyConfig, spoil: Spoil, says: str
+) -> None:
+    spoil(store.path)
+    before = _all_bytes(store.path / "parts")
+    for attempt in (
+        lambda: Store.open(store.path).cells(),
+        lambda: run(config, store.path, train=standin.train),
+    ):
+        with pytest.raises(StoreError, match=says) as caught:
+            attempt()
+        assert "\n" not in str(caught.value) and str(store.path) in str(caught.value)
+    assert _all_bytes(store.path / "parts") == before
+
+
+def test_other_files_of_a_part_are_checked_when_they_are_read(store: Store) -> None:
+    part = _part(store.path)
+    for name, read in [
+        ("curves.parquet", store.curves),
+        ("counts.parquet", store.counts),
+        ("shifts.parquet", store.shifts),
+        ("tensors.parquet", store.tensors),
+        ("weights.safetensors", lambda: store.weights(store.cells()["cell"][0])),
+    ]:
+        _flip(part / name)
+        with pytest.raises(StoreError, match=f"{part.name}.*{name} was changed"):
+            read()
+    assert store.cells().height == 16
+
+
+def test_a_table_that_is_none_though_its_checksum_fits(store: Store) -> None:
+    for content, says in [(b"no table", "not a Parquet table"), (_other_table(), "lacks the col")]:
+        part = _part(store.path)
+        (part / "cells.parquet").write_bytes(content)
+        known = hashlib.sha256(content).hexdigest()
+        _rewrite(
+            part / "manifest.json", lambda m, k=known: m["sha256"].update({"cells.parquet": k})
+        )
+        with pytest.raises(StoreError, match=says):
+            Store.open(store.path).cells()
+
+
+def _other_table() -> bytes:
+    from initrate.study._tables import frame, parquet
+
+    return parquet(frame([{"a": 1}], ("a",)))
+
+
+def test_weights_that_are_none_though_their_checksum_fits(store: Store) -> None:
+    part = _part(store.path)
+    (part / "weights.safetensors").write_bytes(b"no weights at all")
+    known = hashlib.sha256(b"no weights at all").hexdigest()
+    _rewrite(part / "manifest.json", lambda m: m["sha256"].update({"weights.safetensors": known}))
+    with pytest.raises(StoreError, match="no weights of cell"):
+        Store.open(store.path).weights(store.cells()["cell"][0])
+
+
+def test_a_part_that_was_removed_is_trained_again(
+    store: Store, config: StudyConfig, trained_once: Path
+) -> None:
+    part = _part(store.path)
+    shutil.rmtree(part)
+    assert Store.open(store.path).status == "unfinished"
+    run(config, store.path, train=standin.train)
+    assert _all_bytes(part) == _all_bytes(trained_once / "parts" / part.name)
+
+
+def test_timing_that_is_damaged(store: Store) -> None:
+    next((store.path / "timing").iterdir()).write_text("no table")
+    with pytest.raises(StoreError, match="not a Parquet table"):
+        store.timing()
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda p: p.write_text("mine"), "is a file"),
+        (lambda p: (p.mkdir(), (p / "notes.txt").write_text("mine")), "holds no study"),
+        (lambda p: p.symlink_to(p.parent / "nowhere"), "link to nothing"),
+        (lambda p: (p.mkdir(), (p / "study.json").write_text("{}")), "half-written study"),
+    ],
+)
+def test_a_place_that_is_taken(
+    config: StudyConfig, tmp_path: Path, make: Callable[[Path], object], says: str
+) -> None:
+    place = tmp_path / "taken"
+    make(place)
+    before = _all_bytes(tmp_path)
+    with pytest.raises(StoreError, match=says) as caught:
+        run(config, place, train=standin.train)
+    assert "\n" not in str(caught.value) and _all_bytes(tmp_path) == before
+
+
+def test_opening_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="does not exist"):
+        Store.open(tmp_path / "nothing")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="is a file"):
+        Store.open(tmp_path / "file")
+
+
+def _all_bytes(folder: Path) -> dict[str, bytes]:
+    """Every file but the lock, which any attempt may touch."""
+    files = sorted(f for f in folder.rglob("*") if f.is_file() and f.name != "lock")
+    return {str(f.relative_to(folder)): f.read_bytes() for f in files}
