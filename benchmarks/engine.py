@@ -148,6 +148,11 @@ def measure(name: str, size: Size, *, seconds: float, threads: int) -> Row:
         peaks.append(peak_gflops())
         plain_times.append(plain.round(size.steps))
         peaks.append(peak_gflops())
+        print(
+            f"{name} round {len(plain_times)}: engine {1e3 * engine_times[-1]:.2f} ms, "
+            f"plain {1e3 * plain_times[-1]:.2f} ms, peak {peaks[-1]:.0f} GFLOP/s",
+            file=sys.stderr,
+        )
     ratios = [p / e for p, e in zip(plain_times, engine_times, strict=True)]
     engine, peak = statistics.median(engine_times), statistics.median(peaks)
     return Row(

@@ -31,7 +31,7 @@ def start(*arguments: str, cwd: Path, before: Callable[[], None] | None = None, 
 def run(*arguments: str, cwd: Path, before: Callable[[], None] | None = None):
     """Return exit code, standard output and standard error of `initrate` with these arguments."""
     with start(*arguments, cwd=cwd, before=before) as child:
-        output, errors = child.communicate(timeout=120)
+        output, errors = child.communicate(timeout=400)
     return child.returncode, output, errors
 
 

@@ -62,7 +62,7 @@ def test_json_has_exactly_the_keys_that_are_promised(
 
 
 def test_other_axes_stand_in_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    changes = ["--set", "batch=16,32", "--set", "gamma_by_role.qk=0.4", "--set", "steps=2"]
+    changes = ["--set", "batch=16,32", "--set", "gamma_qk=0.4", "--set", "steps=2"]
     assert main(["phase", *SMALL, *changes, "--out", str(tmp_path / "s"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert sorted(cell["batch"] for cell in found["cells"]) == [16, 16, 32, 32]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from initrate.errors import StoreError
-from initrate.report import build_report, demo_config, open_demo
+from initrate.report import _build, build_report, demo_config, open_demo
 from initrate.report._read import read_source
 from initrate.report.demo import FOLDER
 from initrate.study import Store, StudyConfig, run
@@ -30,6 +30,12 @@ def trained(folder: Path, config: StudyConfig, *, n_buckets: int | None = None) 
     return run(config, folder, threads=1, train=some, on_error="continue")
 
 
+@pytest.fixture
+def without_figures(monkeypatch):
+    """The page alone: figures have tests of their own, and take most of the time."""
+    monkeypatch.setattr(_build, "draw_figures", lambda *_: ())
+
+
 def test_a_report_lies_in_the_folder_of_its_study(tmp_path):
     store = trained(tmp_path / "study", small_study())
     path = build_report(store)
@@ -42,7 +48,7 @@ def test_a_report_lies_in_the_folder_of_its_study(tmp_path):
     assert "34-wrong, length 9" in text
 
 
-def test_an_unfinished_study_is_reported_and_then_anew(tmp_path):
+def test_an_unfinished_study_is_reported_and_then_anew(tmp_path, without_figures):
     half = trained(tmp_path / "study", small_study(), n_buckets=2)
     n_done, n_cells = half.progress()
     assert 0 < n_done < n_cells
@@ -72,7 +78,7 @@ def test_a_study_of_which_nothing_is_done_is_reported(tmp_path):
         ({"axes": {"activation": ("relu", "gelu")}}, 1, 2),
     ],
 )
-def test_any_grid_is_reported(tmp_path, changes, n_facets, n_groups):
+def test_any_grid_is_reported(tmp_path, without_figures, changes, n_facets, n_groups):
     config = replace(small_study(), **changes)
     store = trained(tmp_path / "study", config)
     source = read_source(store)
@@ -104,7 +110,7 @@ def test_pairs_carry_the_shifts_of_their_answers(tmp_path):
     assert [p.probe for p in pairs.values()] == [False, True, True]
 
 
-def test_maps_that_do_not_commute_have_no_one_shift(tmp_path):
+def test_maps_that_do_not_commute_have_no_one_shift(tmp_path, without_figures):
     config = replace(small_study(), task=variant("non-commuting"), axes={})
     store = trained(tmp_path / "study", config)
     pairs = read_source(store).pairs
@@ -112,7 +118,7 @@ def test_maps_that_do_not_commute_have_no_one_shift(tmp_path):
     assert build_report(store).exists()
 
 
-def test_a_page_says_nothing_of_the_machine_it_was_trained_on(tmp_path):
+def test_a_page_says_nothing_of_the_machine_it_was_trained_on(tmp_path, without_figures):
     store = trained(tmp_path / "study", small_study())
     html = build_report(store).read_text("utf-8")
     (session,) = store.sessions

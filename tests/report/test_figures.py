@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -18,7 +19,8 @@ def figures_of(source):
 
 
 def test_a_figure_for_every_map_and_one_of_the_seeds():
-    figures = figures_of(synthetic(axes=(PHASE[0],), mirrored=True))
+    axes = (Axis("gamma", "gamma", (0.3, 0.5, 0.8)),)
+    figures = figures_of(synthetic(axes=axes, mirrored=True))
     assert list(figures) == [
         *("map-inferential", "map-symmetric", "map-seen", "map-probe", "map-labels", "seeds")
     ]
@@ -36,6 +38,14 @@ def test_the_same_study_gives_the_same_bytes():
     once, again = figures_of(synthetic(axes=axes)), figures_of(synthetic(axes=axes))
     assert once == again
     assert all(b"<dc:date>" not in figure.svg for figure in once.values())
+
+
+def test_a_third_axis_opens_panels():
+    further = Axis("weight_decay", "weight_decay", (0.01, 0.03, 0.1, 0.3))
+    few = tuple(replace(axis, values=axis.values[-2:]) for axis in PHASE)
+    figures = figures_of(synthetic(axes=(*few, further), n_seeds=1))
+    assert b"<svg" in figures["map-inferential"].svg
+    assert b"<svg" in figures["seeds"].svg
 
 
 @pytest.mark.parametrize("lrs", [(), (1e-4, 2e-4)])

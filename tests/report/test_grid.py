@@ -52,7 +52,10 @@ def test_axis_values_are_met_despite_rounding_and_kind():
 def test_words_may_be_axis_values():
     source = synthetic(axes=(Axis("activation", "activation", ("relu", "gelu")),))
     grid = make_grid(source)
-    assert [group.words for group in grid.groups] == ["activation\u00a0relu", "activation\u00a0gelu"]
+    assert [group.words for group in grid.groups] == [
+        "activation\u00a0relu",
+        "activation\u00a0gelu",
+    ]
     assert all(len(group.members) == 3 for group in grid.groups)
 
 

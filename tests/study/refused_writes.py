@@ -11,7 +11,6 @@ import resource
 import sys
 from pathlib import Path
 
-import initrate.training._schedule
 from initrate.errors import StoreError
 from initrate.study import run
 from initrate.study._tables import polars
@@ -23,10 +22,10 @@ NOBODY = 65534
 
 def main(folder: Path, how: str) -> None:
     """Run, refused."""
-    polars()
-    assert initrate.training._schedule
+    polars()  # What is imported later could not be read any more.
     if how == "nobody":
-        os.setuid(NOBODY)
+        if os.geteuid() == 0:
+            os.setuid(NOBODY)
     else:
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(how), int(how)))
     try:

@@ -279,11 +279,12 @@ def test_the_paper_preset_is_the_papers_recipe() -> None:
     assert (model.d_model, model.d_k, model.d_v, model.d_ff) == (400, 200, 200, 1200)
     assert (model.norm_position, model.activation, model.n_heads) == ("post", "relu", 1)
     assert (task.variant, task.vocabulary, task.pool) == ("34-wrong", 201, 15 * 50_625)
-    assert task.pool // training.batch * 210 == training.steps
+    assert 15 * 50_625 // training.batch * 210 == training.steps
     assert len(paper.lrs) == 9 and (paper.lrs[0], paper.lrs[-1]) == (1e-4, 3e-4)
     assert paper.rule.name == "paper-2405.05409" and len(paper.seeds) == 3
     decay = preset("paper-lr-wd")
-    assert decay.task.pool // decay.training.batch * 210 == decay.training.steps
+    assert decay.task.pool == 14 * 50_625
+    assert 14 * 50_625 // decay.training.batch * 210 == decay.training.steps
     assert decay.axes["lr"] == (5e-5, 1e-4, 2e-4, 4e-4, 6e-4) and len(decay.seeds) == 9
     assert (decay.rule.gamma, decay.model.n_layers, decay.task.variant) == (0.5, 3, "without-34")
 

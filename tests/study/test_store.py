@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -170,7 +171,7 @@ def test_relabel_waits_for_a_running_process(config: StudyConfig, tmp_path: Path
 Spoil = Callable[[Path], object]
 
 
-def _rewrite(file: Path, change: Callable[[dict[str, object]], object]) -> None:
+def _rewrite(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     content = json.loads(file.read_text())
     change(content)
     file.write_text(json.dumps(content))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+import polars as pl
 import pytest
 
 from initrate.study import Store, StudyConfig, Thresholds, grid
@@ -12,7 +14,7 @@ from initrate.study._tables import CELLS, cell_columns, frame
 from initrate.tasks import variant
 
 
-def _rows(config: StudyConfig, outcomes: Mapping[tuple[object, ...], Mapping[str, object]]):
+def _rows(config: StudyConfig, outcomes: Mapping[Any, Mapping[str, object]]) -> pl.DataFrame:
     """A row a cell; `outcomes` by the values of its axes and its seed."""
     fitted = {"training_accuracy": 1.0, "seen_accuracy": 1.0, "n_unseen": 1000, "diverged": False}
     rows = []

@@ -16,6 +16,7 @@ from initrate.report._words import (
     share,
 )
 
+
 @dataclass(frozen=True, slots=True)
 class Headline:
     """The title, the sentences under it, and the cautions."""

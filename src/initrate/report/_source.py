@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from initrate.report._words import axis_words, texts_of
 
-Row = Mapping[str, object]
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

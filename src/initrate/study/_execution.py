@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -92,7 +93,7 @@ def plan_execution(
     `memory_limit` is in GiB and holds for the models of a bucket; without one, a model that alone
     takes more than usual is run alone.
     """
-    threads = (os.cpu_count() or 1) if threads is None else threads
+    threads = n_cores() if threads is None else threads
     _check_options(threads, dtype)
     _check_memory(memory_limit)
     buckets: list[PlannedBucket] = []
@@ -105,6 +106,17 @@ def plan_execution(
             ids = tuple(point.id for point in group[first:last])
             buckets.append(PlannedBucket(f"{len(buckets):04d}-{digest(ids)[:8]}", ids))
     return ExecutionPlan(threads, dtype, device, tf32, tuple(buckets))
+
+
+def n_cores() -> int:
+    """Return how many cores this process may use: a container may have fewer than its machine.
+
+    >>> n_cores() >= 1
+    True
+    """
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _groups(config: StudyConfig) -> list[list[GridPoint]]:

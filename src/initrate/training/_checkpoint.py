@@ -68,7 +68,8 @@ def load_checkpoint(path: Path, *, bucket: str) -> tuple[int, dict[str, Tensor],
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = dict(file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Cloned, for torch rounds differently at another alignment, and a file has its own.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError) as error:
         raise _damaged(path, str(error).splitlines()[0]) from error
     stated = metadata.pop("sha256", None)

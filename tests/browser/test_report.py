@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import HOSTILE
+from tests.report.synthetic import synthetic
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"width": 375, "height": 740}
+NAMES = ("demo", "phase", "mirrored", "best-lr", "unfinished", "nothing yet", "hostile")
+
+
+def chosen(page) -> str:
+    return page.locator("#panel h2").inner_text().replace("\u00a0", " ")
+
+
+def cell(page, words: str):
+    """Return the button of a cell on the map shown."""
+    return page.locator(f'figure.map:not([hidden]) button.cell[aria-label^="{words}:"]')
+
+
+def overflow(page) -> int:
+    return page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [320, 375, 768, 1280])
+def test_every_page_opens_without_a_word_and_fits(open_page, name, width):
+    page = open_page(name, width=width)
+    assert page.locator("h1").is_visible()
+    assert overflow(page) <= 0
+    page.locator("summary").evaluate_all("all => all.forEach((s) => s.parentElement.open = true)")
+    assert overflow(page) <= 0
+
+
+def test_a_click_on_a_cell_shows_its_runs_and_curves(open_page):
+    page = open_page("phase")
+    cell(page, "γ\u00a00.6, depth\u00a03").click()
+    assert chosen(page) == "γ 0.6, depth 3"
+    assert page.locator("#panel .seeds tbody tr").count() == 3
+    source = synthetic()
+    wanted = [r for r in source.cells if r["gamma"] == 0.6 and r["depth"] == 3]
+    shown = page.locator("#panel .seeds tbody td:first-of-type").all_inner_texts()
+    assert [float(text) for text in shown] == pytest.approx(
+        [row["inferential_accuracy"] for row in wanted], abs=0.0051
+    )
+    before = page.locator("#charts path.line").first.get_attribute("d")
+    cell(page, "γ\u00a00.3, depth\u00a02").click()
+    assert chosen(page) == "γ 0.3, depth 2"
+    assert page.locator("#charts path.line").first.get_attribute("d") != before
+    assert page.locator("figure.map:not([hidden]) button.cell[aria-pressed=true]").count() == 1
+
+
+def test_arrow_keys_walk_the_map(open_page):
+    page = open_page("phase")
+    cell(page, "γ\u00a00.6, depth\u00a03").click()
+    for key, words in [
+        ("ArrowRight", "γ 0.7, depth 3"),
+        ("ArrowDown", "γ 0.7, depth 4"),
+        ("ArrowDown", "γ 0.7, depth 4"),
+        ("End", "γ 1.0, depth 4"),
+        ("ArrowUp", "γ 1.0, depth 3"),
+        ("Home", "γ 0.3, depth 3"),
+        ("ArrowLeft", "γ 0.3, depth 3"),
+    ]:
+        page.keyboard.press(key)
+        assert chosen(page) == words
+        focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+        assert focused.replace("\u00a0", " ").startswith(f"{words}:")
+
+
+def test_the_map_is_one_stop_of_the_tab_key(open_page):
+    page = open_page("phase")
+    stops = page.locator('figure.map:not([hidden]) button.cell[tabindex="0"]')
+    assert stops.count() == 1
+    page.locator("[data-show=labels]").focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.classList.contains('cell')")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
+
+
+def test_another_map_keeps_the_chosen_cell(open_page):
+    page = open_page("mirrored")
+    cell(page, "γ\u00a00.7, depth\u00a02").click()
+    for name in ("symmetric", "seen", "probe", "labels", "inferential"):
+        page.locator(f"[data-show={name}]").click()
+        assert page.locator("figure.map:visible").count() == 1
+        assert page.locator("figure.map:visible").get_attribute("data-map") == name
+        assert page.locator(f"[data-show={name}]").get_attribute("aria-pressed") == "true"
+        assert cell(page, "γ\u00a00.7, depth\u00a02").get_attribute("aria-pressed") == "true"
+
+
+def test_a_seed_picks_out_its_lines(open_page):
+    page = open_page("phase")
+    page.locator("#panel .seeds tbody tr").nth(1).focus()
+    lines = page.locator("#charts [data-run]").count()
+    dimmed = page.locator("#charts .dimmed").count()
+    assert 0 < dimmed < lines
+    page.locator("#panel .seeds tbody tr").nth(1).blur()
+    assert page.locator("#charts .dimmed").count() == 0
+
+
+def test_the_curves_can_be_read_off(open_page):
+    page = open_page("phase")
+    chart = page.locator("#charts .chart").first
+    chart.locator("svg").last.hover()
+    assert "step 500: seed 0 0." in chart.inner_text()
+
+
+def test_charts_say_what_they_show(open_page):
+    page = open_page("mirrored")
+    labels = page.locator("#charts svg[role=img]").evaluate_all(
+        "all => all.map((svg) => svg.getAttribute('aria-label'))"
+    )
+    assert len(labels) == 6
+    assert labels[0].startswith("Unseen pair: inferential at the end, seed 0 0.")
+    assert "most often key" in labels[3]
+
+
+def test_the_pair_of_the_answers_can_be_chosen(open_page):
+    page = open_page("mirrored")
+    page.locator(".pair-choice button").nth(1).click()
+    assert "What is answered to (1, 2)" in page.locator("#charts").inner_text()
+
+
+def test_an_address_names_the_chosen_cell(open_page, pages):
+    page = open_page("phase")
+    cell(page, "γ\u00a00.9, depth\u00a04").click()
+    place = page.evaluate("location.hash")
+    page.goto("about:blank")
+    page.goto(pages["phase"].as_uri() + place)
+    assert chosen(page) == "γ 0.9, depth 4"
+
+
+def test_learning_rates_of_a_maximum_are_one_by_one_in_reach(open_page):
+    page = open_page("best-lr")
+    assert page.locator("#panel .seeds tbody tr").count() == 2
+    page.locator("#panel select").select_option("2e-4")
+    assert page.locator("#panel .seeds td:nth-child(2)").all_inner_texts() == ["2e-4", "2e-4"]
+    page.locator("#cell summary").click()
+    assert page.locator("#runs tbody tr").count() == 6
+
+
+def test_cells_that_wait_say_so(open_page):
+    page = open_page("unfinished")
+    page.locator("figure.map:not([hidden]) button.cell.empty").first.click()
+    assert "No run of this cell has finished yet" in page.locator("#panel").inner_text()
+    assert page.locator("#cell").is_hidden()
+
+
+def test_names_from_files_stay_text(open_page):
+    page = open_page("hostile")
+    assert page.locator(".eyebrow .study").inner_text() == HOSTILE
+    assert page.title() == f"{HOSTILE} · initrate"
+    assert page.locator("img").count() == 0
+
+
+def test_dark_mode_turns_the_page_and_the_ramp(open_page):
+    def colours(page):
+        return page.evaluate(
+            """() => {
+              const of = (name) => getComputedStyle(document.querySelector(name));
+              const rgb = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+              const sum = (c) => c.reduce((a, b) => a + b, 0);
+              return {
+                page: sum(rgb(of("html").backgroundColor)), text: sum(rgb(of("h1").color)),
+                low: sum(rgb(of(".cell.v0").backgroundColor)),
+                high: sum(rgb(of(".ramp i.v20").backgroundColor)),
+              };
+            }"""
+        )
+
+    light = colours(open_page("phase", color_scheme="light"))
+    dark = colours(open_page("phase", color_scheme="dark"))
+    assert light["page"] > 700 > 150 > light["text"]
+    assert dark["page"] < 100 < 600 < dark["text"]
+    # Low values stay near the page in both, high ones stand out.
+    assert light["low"] > light["high"]
+    assert dark["low"] < dark["high"]
+
+
+def test_on_paper_all_maps_are_shown_on_white(open_page):
+    page = open_page("mirrored", color_scheme="dark")
+    page.emulate_media(media="print")
+    assert page.locator("figure.map:visible").count() == 5
+    assert page.locator(".choice:visible").count() == 0
+    paper = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert paper == "rgb(255, 255, 255)"
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_without_scripts_maps_and_tables_are_there(open_page):
+    page = open_page("mirrored", java_script_enabled=False)
+    assert page.locator("figure.map:visible").count() == 5
+    assert page.locator(".map-choice").is_hidden()
+    assert "With scripts switched off" in page.locator("#panel").inner_text()
+
+
+def test_the_table_of_runs_can_be_saved(open_page, tmp_path: Path):
+    page = open_page("phase")
+    with page.expect_download() as waiting:
+        page.locator("#save-csv").click()
+    waiting.value.save_as(tmp_path / "runs.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "runs.csv").read_text("utf-8"))))
+    wanted = synthetic().cells
+    assert [row["cell"] for row in rows] == [row["cell"] for row in wanted]
+    assert float(rows[7]["seen_accuracy"]) == wanted[7]["seen_accuracy"]
+    assert rows[0]["symmetric_accuracy"] == ""
+
+
+def test_figures_travel_inside_the_page(open_page, tmp_path: Path):
+    page = open_page("demo")
+    figures = page.locator(".figures figure")
+    assert figures.count() == 7
+    loaded = figures.locator("img").evaluate_all("all => all.every((i) => i.naturalWidth > 50)")
+    assert loaded
+    with page.expect_download() as waiting:
+        figures.first.locator("[data-svg]").click()
+    assert waiting.value.suggested_filename == "map-inferential.svg"
+    waiting.value.save_as(tmp_path / "figure.svg")
+    assert "<svg" in (tmp_path / "figure.svg").read_text("utf-8")
+
+
+def test_a_narrower_window_draws_the_charts_anew(open_page):
+    page = open_page("phase")
+    wide = page.locator("#charts svg[role=img]").first.get_attribute("viewBox")
+    page.set_viewport_size(PHONE)
+    page.wait_for_function(
+        "wide => document.querySelector('#charts svg[role=img]').getAttribute('viewBox') !== wide",
+        arg=wide,
+    )
+    assert overflow(page) <= 0
+
+
+def test_the_table_of_contents_for_screen_readers(open_page):
+    page = open_page("phase")
+    heads = page.locator("h1, h2").all_inner_texts()
+    assert heads[0].endswith("runs composed")
+    wanted = ("How it got there", "What to hold it against", "What was run", "Words")
+    assert [head for head in heads if head in wanted] == list(wanted)
+    unnamed = page.locator("button").evaluate_all(
+        "all => all.filter((b) => !(b.getAttribute('aria-label') || b.textContent).trim()).length"
+    )
+    assert unnamed == 0
