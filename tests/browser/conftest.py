@@ -1,4 +1,4 @@
-"""Pages opened in headless Chromium: what they log, ask for and throw is kept, and must be nothing."""
+"""Pages opened in headless Chromium; whatever they log, ask for or throw fails the test."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from initrate.report import build_report, open_demo
 from initrate.report._build import write_report
 from tests.report.synthetic import synthetic
-
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
 HOSTILE = "</script><script>document.title='taken'</script>\"'><img src=x onerror=alert(1)>"
 FLAGS = (
@@ -22,10 +21,10 @@ FLAGS = (
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[playwright.Browser]:
+def browser() -> Iterator[Browser]:
     """Chromium: the one that CHROMIUM names, or the system's."""
     path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    with playwright.sync_playwright() as driver:
+    with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=list(FLAGS))
         yield browser
         browser.close()
@@ -53,14 +52,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def open_page(
-    browser: playwright.Browser, pages: dict[str, Path]
-) -> Iterator[Callable[..., playwright.Page]]:
+def open_page(browser: Browser, pages: dict[str, Path]) -> Iterator[Callable[..., Page]]:
     """Open a report by name; at the end of the test nothing may have been complained of."""
     wrong: list[str] = []
-    contexts: list[playwright.BrowserContext] = []
+    contexts: list[BrowserContext] = []
 
-    def opened(name: str, *, width: int = 1280, height: int = 860, **options) -> playwright.Page:
+    def opened(name: str, *, width: int = 1280, height: int = 860, **options) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()

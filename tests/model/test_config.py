@@ -41,6 +41,6 @@ def test_unknown_names_are_refused() -> None:
     ("n_layers", "millions"), [(2, 2.73), (3, 4.01), (4, 5.30), (5, 6.58), (6, 7.86), (7, 9.14)]
 )
 def test_the_papers_model_has_its_number_of_parameters(n_layers: int, millions: float) -> None:
-    """arXiv 2405.05409, Appendix A; the numbers follow from its sizes, biases and vocabulary 201."""
+    """arXiv 2405.05409, Appendix A: the numbers follow from its sizes, vocabulary 201."""
     found = n_parameters(shape("paper-2405.05409", n_layers=n_layers), 201)
     assert found / 1e6 == pytest.approx(millions, abs=0.005)

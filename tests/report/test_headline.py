@@ -5,7 +5,7 @@ from dataclasses import replace
 from initrate.report._grid import make_grid
 from initrate.report._headline import headline
 from initrate.report._source import Axis
-from tests.report.synthetic import synthetic
+from tests.report.synthetic import PHASE, synthetic
 
 
 def head_of(source):
@@ -35,12 +35,12 @@ def test_counts_of_labels_add_up():
     assert sum(int(word) for word in counted.split() if word.isdigit()) == 72
 
 
-def test_the_border_is_where_the_median_first_passes_one_half():
+def test_the_border_is_where_the_median_passes_one_half():
     source = synthetic(axes=(Axis("gamma", "gamma", (0.3, 0.5, 0.7)),))
     shares = {0.3: 0.1, 0.5: 0.4, 0.7: 0.8}
     cells = [{**row, "inferential_accuracy": shares[row["gamma"]]} for row in source.cells]
     sentences = head_of(replace(source, cells=cells)).sentences
-    assert "The median composed share first passes one half at γ\u00a00.7." in sentences
+    assert "The median composed share is above one half at γ\u00a00.7." in sentences
 
 
 def test_rows_that_never_pass_are_counted():
@@ -50,7 +50,23 @@ def test_rows_that_never_pass_are_counted():
         for row in source.cells
     ]
     text = " ".join(head_of(replace(source, cells=cells)).sentences).replace("\u00a0", " ")
-    assert "at γ 0.7 (depth 2); in 2 rows it never does" in text
+    assert "at γ 0.7 to 1.0 (depth 2); in 2 rows nowhere" in text
+
+
+def test_a_band_is_not_told_as_a_border():
+    source = synthetic(axes=(Axis("gamma", "gamma", (0.3, 0.4, 0.5, 0.6, 0.7)),))
+    band = (0.3, 0.5, 0.6)
+    cells = [{**row, "inferential_accuracy": float(row["gamma"] in band)} for row in source.cells]
+    text = " ".join(head_of(replace(source, cells=cells)).sentences)
+    assert "above one half at γ\u00a00.3, 0.5 to 0.6." in text
+
+
+def test_many_rows_are_summed_up():
+    axes = (*PHASE, Axis("weight_decay", "weight_decay", (0.01, 0.1)))
+    source = synthetic(axes=axes)
+    cells = [{**row, "inferential_accuracy": float(row["gamma"] > 0.95)} for row in source.cells]
+    text = " ".join(head_of(replace(source, cells=cells)).sentences)
+    assert "above one half in 6 of 48 cells" in text
 
 
 def test_the_spread_names_the_widest_cell():

@@ -34,7 +34,10 @@ def test_the_papers_schedule(step: int, expected: float) -> None:
 )
 def test_each_schedule_has_its_middle_and_end(schedule: str, middle: float, end: float) -> None:
     recipe = Training(
-        steps=300, warmup_steps=100, schedule=schedule, lr_final_fraction=0.1  # pyright: ignore[reportArgumentType]
+        steps=300,
+        warmup_steps=100,
+        schedule=schedule,
+        lr_final_fraction=0.1,  # pyright: ignore[reportArgumentType]
     )
     assert learning_rate(recipe, 199) == pytest.approx(middle)
     assert learning_rate(recipe, 299) == pytest.approx(end)
@@ -46,7 +49,11 @@ def test_a_warm_up_longer_than_the_run_ends_on_its_way() -> None:
 
 def test_decay_follows_its_window_and_its_mode() -> None:
     recipe = Training(
-        lr=1e-2, weight_decay=0.1, decay_schedule=window(10, 20), warmup_steps=0, schedule="constant"
+        lr=1e-2,
+        weight_decay=0.1,
+        decay_schedule=window(10, 20),
+        warmup_steps=0,
+        schedule="constant",
     )
     assert [weight_decay(recipe, step) for step in (9, 10, 19, 20)] == [0, 0.1, 0.1, 0]
     assert shrinkage(recipe, 10) == pytest.approx(1e-3)

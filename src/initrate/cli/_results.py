@@ -49,10 +49,9 @@ def print_results(store: Store) -> None:
 
 def _cell(row: Mapping[str, object], further: list[str]) -> dict[str, object]:
     found = _plain({key: row.get(key) for key in (*CELL_KEYS, *further)})
-    by_role = found["gamma_by_role"]
-    # Tables hold it as text; who reads JSON wants the mapping.
-    found["gamma_by_role"] = json.loads(by_role) if isinstance(by_role, str) else by_role
-    return found
+    by_role = json.loads(str(found["gamma_by_role"] or "{}"))
+    # Where roles differ, the axis says one of several rates.
+    return {**found, "gamma": None if by_role else found["gamma"], "gamma_by_role": by_role}
 
 
 def _plain(row: Mapping[str, object]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args, get_type_hints
 
@@ -38,7 +39,7 @@ class ModelConfig:
     """Which linear maps have a bias: none, the unembedding alone, all but it, or all."""
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
+        hints = _hints()
         for field in fields(self):
             found = getattr(self, field.name)
             if hints[field.name] is int and (
@@ -60,8 +61,14 @@ class ModelConfig:
             raise InputError(f"model d_k is {self.d_k}: rotary positions need an even d_k")
 
 
+@functools.cache
+def _hints() -> dict[str, object]:
+    return get_type_hints(ModelConfig)
+
+
 SHAPES: dict[str, ModelConfig] = {
     "laptop": ModelConfig(),
+    "small": ModelConfig(d_model=32, d_k=16, d_v=16, d_ff=64, activation="relu"),
     # arXiv 2405.05409, Appendix A; biases as in the authors' printed model.
     "paper-2405.05409": ModelConfig(
         d_model=400, d_k=200, d_v=200, d_ff=1200, norm_position="post", activation="relu"

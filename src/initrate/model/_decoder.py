@@ -77,7 +77,9 @@ def _first_layer(
 
 def _input(config: ModelConfig, x: Tensor, weights: Weights, block: str) -> Affine:
     """Return what the attention of a block sees of the hidden states."""
-    return norm(config, x, weights, f"{block}.norm_1") if config.norm_position == "pre" else Affine(x)
+    return (
+        norm(config, x, weights, f"{block}.norm_1") if config.norm_position == "pre" else Affine(x)
+    )
 
 
 def _block(

@@ -4,6 +4,9 @@ Each function returns the numbers of the plain formula in its docstring, and its
 autograd would do instead is correct too, but touches memory more often.
 """
 
+# torch's own decorator for backward passes hides the names of their parameters.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 import functools

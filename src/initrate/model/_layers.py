@@ -55,9 +55,7 @@ def norm(config: ModelConfig, x: Tensor, weights: Weights, name: str) -> Affine:
     return Affine(unit, gain, weights[f"{name}.bias"][:, None])
 
 
-def linear(
-    x: Affine, weight: Tensor, bias: Tensor | None, *, onto: Tensor | None = None
-) -> Tensor:
+def linear(x: Affine, weight: Tensor, bias: Tensor | None, *, onto: Tensor | None = None) -> Tensor:
     """Return x [M, N, d_in] times weight [M, d_in, d_out], plus bias [M, d_out], plus `onto`."""
     offset = None if bias is None else bias[:, None]
     if x.bias is not None:
@@ -72,9 +70,7 @@ def linear(
     return torch.baddbmm(offset, x.values, weight)
 
 
-def _named_linear(
-    x: Affine, weights: Weights, name: str, *, onto: Tensor | None = None
-) -> Tensor:
+def _named_linear(x: Affine, weights: Weights, name: str, *, onto: Tensor | None = None) -> Tensor:
     return linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"), onto=onto)
 
 

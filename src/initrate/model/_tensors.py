@@ -101,9 +101,7 @@ def _draw(config: ModelConfig, rule: Rule, spec: TensorSpec, seed: int) -> NDArr
         gain = 1.0 if spec.name.endswith(".weight") else 0.0
         return np.full(spec.shape, gain, dtype=np.float32)
     if values is None:
-        values = draw_tensor(
-            named_rule("torch-default"), spec, seed=seed, n_layers=config.n_layers
-        )
+        values = draw_tensor(named_rule("torch-default"), spec, seed=seed, n_layers=config.n_layers)
     if values is None:
         raise InputError(f"{spec.name!r} has no initial values: give its role {spec.role!r} a draw")
     return values

@@ -217,7 +217,7 @@ def _seed_figure(source: Source, grid: Grid) -> Figure:
         panel.axhline(0.5, lw=0.5, color="#c9c5bb", zorder=0)
         for side in ("top", "right"):
             panel.spines[side].set_visible(False)
-    figure.supxlabel(grid.columns.full, fontsize=8, y=-0.04)
+    figure.supxlabel(grid.columns.full, fontsize=8)
     figure.supylabel("composed share", fontsize=8)
     figure.tight_layout()
     return figure

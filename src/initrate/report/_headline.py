@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import median
 
 from initrate.report._grid import Grid, Group
@@ -63,29 +64,38 @@ def _counted(source: Source, counts: dict[str, int]) -> str:
 
 
 def _borders(source: Source, grid: Grid) -> str:
-    """Where, along the first axis, the median composed share first passes one half."""
-    if grid.columns is None or len(grid.columns.values) < 2 or not _rising(grid.columns.values):
-        return ""
-    starts: dict[str, list[str]] = {}
+    """Where along the first axis the median composed share is above one half."""
     lines = [row for facet in grid.facets for row in facet.groups]
-    for row in lines:
-        first = next((g for g in row if (_middle(_shares(source, g)) or 0) > 0.5), None)
-        if first is not None:
-            starts.setdefault(first.settings[0], []).append(", ".join(first.settings[1:]))
-    passing = sum(len(rows) for rows in starts.values())
-    if not starts:
+    if grid.columns is None or len(grid.columns.values) < 2 or not source.cells:
         return ""
-    head = "The median composed share first passes one half at"
-    if len(starts) == 1 and passing == len(lines):
-        return f"{head} {next(iter(starts))}{' in every row' if len(lines) > 1 else ''}."
-    never = len(lines) - passing
+    above = [[(_middle(_shares(source, group)) or 0) > 0.5 for group in row] for row in lines]
+    head = "The median composed share is above one half"
+    if not any(map(any, above)):
+        return "The median composed share is above one half nowhere."
     if len(lines) > 8 or len(grid.facets) > 1:
-        places = [text for text in _texts(grid.columns) if text in starts]
-        between = places[0] if len(places) == 1 else f"{places[0]} to {places[-1]}"
-        return f"{head} {between}, in {passing} of {count_of(len(lines), 'row')}."
-    where = [f"{start} ({enumerate_words(rows)})" for start, rows in starts.items()]
-    tail = f"; in {count_of(never, 'row')} it never does" if never else ""
+        n_above, n_cells = sum(map(sum, above)), sum(map(len, above))
+        return f"{head} in {n_above} of {count_of(n_cells, 'cell')}."
+    places: dict[str, list[str]] = {}
+    for row, passes in zip(lines, above, strict=True):
+        if any(passes):
+            rest = ", ".join(row[0].settings[1:])
+            places.setdefault(_stretches(grid.columns, passes), []).append(rest)
+    if len(places) == 1 and all(map(any, above)):
+        return f"{head} at {next(iter(places))}{' in every row' if len(lines) > 1 else ''}."
+    where = [f"at {place} ({enumerate_words(rows)})" for place, rows in places.items()]
+    never = sum(not any(passes) for passes in above)
+    tail = f"; in {count_of(never, 'row')} nowhere" if never else ""
     return f"{head} {enumerate_words(where)}{tail}."
+
+
+def _stretches(axis: Axis, passes: Sequence[bool]) -> str:
+    """Return the values of an axis that pass, neighbours joined: "γ 0.4, 0.6 to 0.8"."""
+    parts: list[str] = []
+    for passing, run in groupby(enumerate(passes), key=lambda entry: entry[1]):
+        ends = [axis.texts[place] for place, _ in run]
+        if passing:
+            parts.append(ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}")
+    return f"{axis.short}\u00a0{', '.join(parts)}"
 
 
 def _spread(source: Source, grid: Grid) -> str:
@@ -138,12 +148,3 @@ def _shares(source: Source, group: Group) -> list[float]:
 
 def _middle(shares: list[float]) -> float | None:
     return median(shares) if shares else None
-
-
-def _texts(axis: Axis) -> list[str]:
-    return [axis.setting(place) for place in range(len(axis.values))]
-
-
-def _rising(values: Sequence[object]) -> bool:
-    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-    return len(numbers) == len(values) and numbers == sorted(numbers)

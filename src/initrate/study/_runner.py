@@ -31,7 +31,7 @@ from initrate.study._part import write_part
 from initrate.study._store import Store
 from initrate.study._tables import TIMING, bucket_tables, frame, parquet
 from initrate.tasks import AnchorTask, loss_floors
-from initrate.training import Bucket, BucketResult, Execution, Lane, Progress
+from initrate.training import Bucket, BucketResult, Execution, Interrupted, Lane, Progress
 
 OnError = Literal["stop", "continue"]
 
@@ -145,7 +145,7 @@ class _Session:
                 should_stop=self.should_stop,
                 checkpoint=checkpoint,
             )
-        except _ends_the_run():
+        except (Interrupted, StoreError):
             raise
         except Exception as error:
             if self.on_error == "stop":
@@ -192,13 +192,6 @@ class _Session:
         if task not in self.floors:
             self.floors[task] = loss_floors(task)["no_input"]
         return self.floors[task]
-
-
-def _ends_the_run() -> tuple[type[Exception], ...]:
-    """Asked for once there is an error: `Interrupted` stands beside the engine, with torch."""
-    from initrate.training import Interrupted
-
-    return Interrupted, StoreError
 
 
 def _bucket(points: Sequence[GridPoint]) -> Bucket:

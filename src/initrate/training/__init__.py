@@ -9,6 +9,7 @@ from initrate.training._bucket import (
     Bucket,
     BucketResult,
     Execution,
+    Interrupted,
     Lane,
     LaneResult,
     Progress,
@@ -19,7 +20,7 @@ from initrate.training._config import LANE_FIELDS, Training, window
 from initrate.training._schedule import learning_rate, shrinkage, weight_decay
 
 if TYPE_CHECKING:
-    from initrate.training._engine import Interrupted, train
+    from initrate.training._engine import train
 
 __all__ = [
     "LANE_FIELDS",
@@ -43,6 +44,6 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     # The engine needs torch; recipes and buckets do not.
-    if name in ("Interrupted", "train"):
-        return getattr(importlib.import_module("initrate.training._engine"), name)
+    if name == "train":
+        return importlib.import_module("initrate.training._engine").train
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

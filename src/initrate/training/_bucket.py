@@ -82,6 +82,10 @@ class Execution:
     checkpoint_seconds: float = 60.0
 
 
+class Interrupted(Exception):
+    """Training was asked to stop; the checkpoint, where one was wanted, has been written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """An event of the running bucket: after every logged step."""

@@ -48,7 +48,7 @@ class Log:
 def save_checkpoint(
     path: Path, *, bucket: str, step: int, tensors: Mapping[str, Tensor], log: Log
 ) -> None:
-    """Write the state after `step` updates; an older checkpoint stays until the new one is whole."""
+    """Write the state after `step` updates; an older checkpoint stays until it is whole."""
     state = {
         "curves": log.curves,
         "diverged_step": log.diverged_step,
@@ -69,7 +69,7 @@ def load_checkpoint(path: Path, *, bucket: str) -> tuple[int, dict[str, Tensor],
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = dict(file.metadata() or {})
             # Cloned, for torch rounds differently at another alignment, and a file has its own.
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
     except (safetensors.SafetensorError, OSError) as error:
         raise _damaged(path, str(error).splitlines()[0]) from error
     stated = metadata.pop("sha256", None)
@@ -92,5 +92,3 @@ def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
         digest.update(name.encode())
         digest.update(tensors[name].contiguous().numpy().tobytes())
     return digest.hexdigest()
-
-

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from initrate.errors import InputError
 from initrate.model import initialize, tensor_specs
-from initrate.training._bucket import Bucket, BucketResult, Execution, Progress
+from initrate.training._bucket import Bucket, BucketResult, Execution, Interrupted, Progress
 from initrate.training._checkpoint import Log, load_checkpoint, save_checkpoint
 from initrate.training._data import Batches
 from initrate.training._device import device_of, dtype_of, kept_memory, threads
@@ -20,11 +20,6 @@ from initrate.training._evaluate import Evaluator
 from initrate.training._optimizer import State
 from initrate.training._result import add_curve_rows, bucket_result
 from initrate.training._step import stepping
-from initrate.training._step import stepping
-
-
-class Interrupted(Exception):
-    """Training was asked to stop; the checkpoint, where one was wanted, has been written."""
 
 
 def train(
@@ -97,9 +92,7 @@ def _train(
     return bucket_result(bucket, weights, final, log)
 
 
-def _start(
-    bucket: Bucket, execution: Execution, checkpoint: Path | None
-) -> tuple[State, Log, int]:
+def _start(bucket: Bucket, execution: Execution, checkpoint: Path | None) -> tuple[State, Log, int]:
     """Return state, log and the first step to take: of the checkpoint, or of fresh weights."""
     device, dtype = device_of(execution), dtype_of(execution)
     lanes, vocabulary = bucket.lanes, bucket.task.vocabulary
@@ -136,9 +129,7 @@ _STATE = ("weights", "first_moment", "second_moment")
 
 def _tensors(state: State) -> dict[str, Tensor]:
     found = (state.weights, state.first_moment, state.second_moment)
-    return {
-        name: tensor for name, tensor in zip(_STATE, found, strict=True) if tensor is not None
-    }
+    return {name: tensor for name, tensor in zip(_STATE, found, strict=True) if tensor is not None}
 
 
 def _identity(bucket: Bucket) -> str:

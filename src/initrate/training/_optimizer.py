@@ -18,7 +18,7 @@ _EMBEDDINGS = ("token_embedding", "position", "unembedding")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Weights, gradients and moments, each [n_models, n_parameters]; `views` cut out the tensors."""
+    """Weights, gradients and moments, each [n_models, n_parameters]; `views` cuts them up."""
 
     weights: Tensor
     gradients: Tensor

@@ -89,9 +89,7 @@ def _sums(lane: Lane, diverged_step: int | None) -> dict[str, float]:
 def _block_to_skip(bucket: Bucket, initial: Mapping[str, np.ndarray]) -> list[float]:
     """The ratio at initialization on the first 32 sequences of the evaluation's training split."""
     seeds = bucket.lanes[0].seeds
-    splits = bucket.task.evaluation(
-        seed=seeds.evaluation, pool_seed=seeds.pool, exhaustive=False
-    )
+    splits = bucket.task.evaluation(seed=seeds.evaluation, pool_seed=seeds.pool, exhaustive=False)
     tokens = torch.from_numpy(splits[0].tokens[:32])
     weights = {name: torch.from_numpy(tensor) for name, tensor in initial.items()}
     with torch.inference_mode():
