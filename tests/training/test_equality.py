@@ -52,7 +52,9 @@ LANE_OPTIONS: dict[str, tuple[object, ...]] = {
     "eps": (1e-8, 1e-3),
     "momentum": (0.9, 0.0),
 }
-OPTIONS = {**MODEL_OPTIONS, **SHARED_OPTIONS, **LANE_OPTIONS}
+# With one thread both models are one batched program, with two each has a thread.
+EXECUTION_OPTIONS: dict[str, tuple[object, ...]] = {"threads": (1, 2)}
+OPTIONS = {**MODEL_OPTIONS, **SHARED_OPTIONS, **LANE_OPTIONS, **EXECUTION_OPTIONS}
 ROWS = pairwise(OPTIONS)
 LEARNING_RATES = (3e-3, 1e-2)
 GAMMAS = (0.4, 0.8)
@@ -120,7 +122,7 @@ def test_logits_agree(row: Mapping[str, object]) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=range(len(ROWS)))
 def test_float32_losses_agree(row: Mapping[str, object]) -> None:
     bucket = bucket_of(row)
-    result = train(bucket, Execution(threads=1))
+    result = train(bucket, Execution(threads=cast(int, row["threads"])))
     for index, lane in enumerate(result.lanes):
         expected, _ = plain_run(bucket, index)
         assert losses(lane.curve) == pytest.approx(expected, rel=1e-5, abs=1e-7)
@@ -133,7 +135,7 @@ def test_float32_losses_agree(row: Mapping[str, object]) -> None:
 def test_float64_losses_and_weights_agree(row: Mapping[str, object]) -> None:
     """Sixteen digits leave no room for an option that is read a little differently."""
     bucket = bucket_of(row)
-    result = train(bucket, Execution(threads=1, dtype="float64"))
+    result = train(bucket, Execution(threads=cast(int, row["threads"]), dtype="float64"))
     for index, lane in enumerate(result.lanes):
         expected, weights = plain_run(bucket, index, dtype="float64")
         assert losses(lane.curve) == pytest.approx(expected, rel=1e-9, abs=1e-11)

@@ -14,7 +14,6 @@ from initrate.training import Bucket, BucketResult, Execution, Lane, Seeds, Trai
 from tests.training.random_task import RandomTask
 
 CONFIG = ModelConfig(d_model=12, n_heads=2, d_k=4, d_v=4, d_ff=16, max_positions=8)
-EXECUTION = Execution(threads=1)
 
 
 def lane(index: int, **changes: object) -> Lane:
@@ -23,8 +22,8 @@ def lane(index: int, **changes: object) -> Lane:
     return Lane(f"{index:012x}", Rule(gamma=0.4 + 0.1 * index), training, Seeds.all(index))
 
 
-def run(*lanes: Lane, config: ModelConfig = CONFIG) -> BucketResult:
-    return train(Bucket(RandomTask(), config, lanes), EXECUTION)
+def run(*lanes: Lane, config: ModelConfig = CONFIG, threads: int = 1) -> BucketResult:
+    return train(Bucket(RandomTask(), config, lanes), Execution(threads=threads))
 
 
 def assert_same_lane(a: BucketResult, b: BucketResult, index: int) -> None:
@@ -42,15 +41,19 @@ WILD: tuple[Mapping[str, object], ...] = (
 )
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-@pytest.mark.parametrize("norm_position", ["pre", "post"])
-def test_wild_lanes_change_no_bit_of_their_neighbours(optimizer: str, norm_position: str) -> None:
+@pytest.mark.parametrize(
+    ("optimizer", "norm_position", "threads"),
+    [("adamw", "pre", 1), ("sgd", "pre", 2), ("adamw", "post", 2), ("sgd", "post", 1)],
+)
+def test_wild_lanes_change_no_bit_of_their_neighbours(
+    optimizer: str, norm_position: str, threads: int
+) -> None:
     config = replace(CONFIG, norm_position=norm_position)  # pyright: ignore[reportArgumentType]
     lanes = [lane(index, optimizer=optimizer) for index in range(6)]
-    tame = run(*lanes, config=config)
+    tame = run(*lanes, config=config, threads=threads)
     for index, wild in zip((1, 3, 5), WILD, strict=True):
         lanes[index] = lane(index, **{"optimizer": optimizer, **wild})
-    result = run(*lanes, config=config)
+    result = run(*lanes, config=config, threads=threads)
     for index in (0, 2, 4):
         assert not result.lanes[index].diverged
         assert_same_lane(tame, result, index)
@@ -96,6 +99,14 @@ def test_the_width_of_a_bucket_changes_the_last_digits_alone(width: int) -> None
     others = run(*[lanes[index % 4] for index in range(width)])
     for index in range(min(width, 4)):
         assert losses(others, index) == pytest.approx(losses(four, index), rel=1e-5)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_the_number_of_threads_changes_the_last_digits_alone(threads: int) -> None:
+    lanes = [lane(index) for index in range(4)]
+    one, many = run(*lanes), run(*lanes, threads=threads)
+    for index in range(4):
+        assert losses(many, index) == pytest.approx(losses(one, index), rel=1e-5)
 
 
 def test_the_same_lane_twice_gives_the_same_numbers() -> None:

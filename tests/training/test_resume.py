@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from initrate.errors import StoreError
 from initrate.model import ModelConfig
 from initrate.rule import Rule
 from initrate.training import (
@@ -76,13 +77,14 @@ def stop_after(n_asked: int) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-def test_a_repeat_gives_the_same_bits(optimizer: str) -> None:
-    assert digest(train(bucket(optimizer), EXECUTION)) == digest(
-        train(bucket(optimizer), EXECUTION)
-    )
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_repeat_gives_the_same_bits(optimizer: str, threads: int) -> None:
+    execution = Execution(threads=threads)
+    once, again = (train(bucket(optimizer), execution) for _ in range(2))
+    assert digest(once) == digest(again)
 
 
-def test_another_seed_gives_other_bits() -> None:
+def test_another_recipe_gives_other_bits() -> None:
     """The digest sees what it should see."""
     assert digest(train(bucket("adamw"), EXECUTION)) != digest(train(bucket("sgd"), EXECUTION))
 
@@ -101,22 +103,23 @@ def test_another_process_gives_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-@pytest.mark.parametrize("wild", [False, True])
+@pytest.mark.parametrize(("wild", "threads"), [(False, 1), (True, 2)])
 @pytest.mark.parametrize("n_asked", [0, 1, 5])
 def test_resuming_gives_the_same_bits(
-    tmp_path: Path, optimizer: str, wild: bool, n_asked: int
+    tmp_path: Path, optimizer: str, wild: bool, threads: int, n_asked: int
 ) -> None:
-    whole = train(bucket(optimizer, wild=wild), EXECUTION)
+    execution = Execution(threads=threads)
+    whole = train(bucket(optimizer, wild=wild), execution)
     checkpoint = tmp_path / "bucket.checkpoint"
     with pytest.raises(Interrupted):
         train(
             bucket(optimizer, wild=wild),
-            EXECUTION,
+            execution,
             should_stop=stop_after(n_asked),
             checkpoint=checkpoint,
         )
     assert checkpoint.is_file()
-    resumed = train(bucket(optimizer, wild=wild), EXECUTION, checkpoint=checkpoint)
+    resumed = train(bucket(optimizer, wild=wild), execution, checkpoint=checkpoint)
     assert digest(resumed) == digest(whole)
     assert resumed.lanes[2].diverged == wild
 
@@ -166,3 +169,17 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     assert checkpoint.is_file()
     resumed = train(bucket(), often, checkpoint=checkpoint)
     assert digest(resumed) == digest(train(bucket(), EXECUTION))
+
+
+def test_a_foreign_or_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "bucket.checkpoint"
+    with pytest.raises(Interrupted):
+        train(bucket(), EXECUTION, should_stop=stop_after(0), checkpoint=checkpoint)
+    whole = checkpoint.read_bytes()
+    with pytest.raises(StoreError, match="holds another bucket"):
+        train(bucket("sgd"), EXECUTION, checkpoint=checkpoint)
+    assert checkpoint.read_bytes() == whole
+    for damaged in (b"", whole[:-1], whole[:-4] + bytes(4), whole[:40]):
+        checkpoint.write_bytes(damaged)
+        with pytest.raises(StoreError, match="damaged"):
+            train(bucket(), EXECUTION, checkpoint=checkpoint)

@@ -24,9 +24,14 @@ class Board:
     """How far each cell that is being trained has come, from 0 to 1."""
     failed: set[str] = field(default_factory=set)
     operations: dict[str, float] = field(default_factory=dict)
+    places: dict[Place, list[str]] = field(default_factory=dict)
+    """The cells of one place: one a seed (and, under best-lr, a learning rate)."""
 
     def __post_init__(self) -> None:
         self.points = grid(self.config)
+        for point in self.points:
+            place = tuple(point.axes[name] for name in self.config.axes)
+            self.places.setdefault(place, []).append(point.id)
         self.operations = {point.id: cost(point.cell).operations for point in self.points}
 
     def progress(self, cell: str, scores: Row, fraction: float) -> None:
@@ -54,20 +59,9 @@ class Board:
         behind += sum(self.operations[cell] * part for cell, part in self.fractions.items())
         return behind / sum(self.operations.values())
 
-    def cells_at(self, place: Place) -> list[str]:
-        """Return the cells of one place: a cell a seed (and, under best-lr, a learning rate)."""
-        return self._by_place()[place]
-
     def labels(self) -> dict[str, int]:
         """Return how many finished cells carry each label, the most frequent first."""
         counts: dict[str, int] = {}
         for row in self.done.values():
             counts[str(row["label"])] = counts.get(str(row["label"]), 0) + 1
         return dict(sorted(counts.items(), key=lambda entry: -entry[1]))
-
-    def _by_place(self) -> dict[Place, list[str]]:
-        places: dict[Place, list[str]] = {}
-        for point in self.points:
-            place = tuple(point.axes[name] for name in self.config.axes)
-            places.setdefault(place, []).append(point.id)
-        return places

@@ -42,7 +42,7 @@ def diagram(board: Board) -> RenderableType:
             head = text_of(row) if down else ""
             columns = axes[across] if across else ((),)
             places = [_place((c, across), (row, down), rest) for c in columns]
-            table.add_row(head, *(_marks(board, board.cells_at(place)) for place in places))
+            table.add_row(head, *(_marks(board, board.places[place]) for place in places))
         if further:
             words = zip(further, rest, strict=True)
             tables.append(Text(", ".join(f"{name} {text_of(found)}" for name, found in words)))

@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 
 
 @functools.lru_cache(maxsize=32)
+@torch.inference_mode(False)  # What is remembered must serve training too.
 def _future(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The causal mask: minus infinity where a query would see a later key."""
     return torch.full((length, length), -torch.inf, dtype=dtype, device=device).triu(1)

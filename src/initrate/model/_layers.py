@@ -92,6 +92,7 @@ def mlp(
 
 
 @functools.lru_cache(maxsize=32)
+@torch.inference_mode(False)  # What is remembered must serve training too.
 def _rotation(
     length: int, d_k: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:

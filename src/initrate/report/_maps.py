@@ -90,7 +90,7 @@ def runs_shown(source: Source, group: Group) -> list[int]:
 
 def label_counts(source: Source, members: Sequence[int]) -> dict[str, int]:
     """Return how many of the runs carry each label, the best understood label first."""
-    found = Counter(str(source.cells[member].get("label") or "mixed") for member in members)
+    found = Counter(str(source.cells[member]["label"]) for member in members)
     known = [name for name in LABELS if name in found]
     return {name: found[name] for name in [*known, *sorted(set(found) - set(known))]}
 

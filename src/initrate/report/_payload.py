@@ -93,7 +93,7 @@ def _group(source: Source, group: Group) -> dict[str, object]:
 
 
 def _run(source: Source, row: Row) -> dict[str, object]:
-    label = str(row.get("label") or "mixed")
+    label = str(row["label"])
     style = label_style(label)
     seeds = [(column, row.get(column)) for column in source.seed_columns]
     found: dict[str, object] = {
