@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
@@ -57,6 +58,8 @@ def legend(board: Board) -> Text:
         style = label_style(label)
         text = Text(style.letter, style=_COLOURS.get(label, ""))
         parts.append(text + Text(f" {style.name} ({n})", style="default not bold"))
+    if board.config.lrs:
+        parts.append(Text("a letter a seed: the rate with the lowest training loss", style="dim"))
     if board.running:
         parts.append(Text("0-9 in training: tenths of composed answers so far", style="dim"))
     if board.failed:
@@ -102,15 +105,28 @@ def _place(
 
 
 def _marks(board: Board, cells: Sequence[str]) -> Text:
+    """A mark a seed; under best-lr it is that of the rate with the lowest training loss."""
+    n_lrs = len(board.config.lrs) or 1
     text = Text()
-    for cell in cells:
-        if cell in board.done:
-            label = str(board.done[cell]["label"])
-            text.append(label_style(label).letter, style=_COLOURS.get(label, ""))
-        elif cell in board.running:
-            found = board.running[cell].get("inferential_accuracy")
-            tenths = min(int(found * 10), 9) if isinstance(found, int | float) else None
-            text.append(WAITING if tenths is None else str(tenths), style="dim")
-        else:
-            text.append(FAILED if cell in board.failed else WAITING, style="dim")
+    for first in range(0, len(cells), n_lrs):
+        text += _mark(board, cells[first : first + n_lrs])
     return text
+
+
+def _mark(board: Board, of_seed: Sequence[str]) -> Text:
+    running = [board.running[cell] for cell in of_seed if cell in board.running]
+    if all(cell in board.done for cell in of_seed):
+        label = str(min((board.done[cell] for cell in of_seed), key=_loss)["label"])
+        return Text(label_style(label).letter, style=_COLOURS.get(label, ""))
+    if running:
+        found = running[0].get("inferential_accuracy")
+        known = isinstance(found, int | float)
+        return Text(str(min(int(found * 10), 9)) if known else WAITING, style="dim")
+    return Text(FAILED if board.failed.intersection(of_seed) else WAITING, style="dim")
+
+
+def _loss(row: Row) -> float:
+    found = row.get("final_training_loss")
+    if row.get("diverged") or not isinstance(found, int | float) or not math.isfinite(found):
+        return math.inf
+    return found

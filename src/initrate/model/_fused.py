@@ -90,6 +90,22 @@ class _KeepLast(torch.autograd.Function):
         return of_x, None
 
 
+class _Relu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        # The input comes fresh from a product, whose own gradient does not need it.
+        ctx.mark_dirty(x)
+        y = x.relu_()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (of_y,), (y,) = gradients, ctx.saved_tensors
+        return torch.ops.aten.threshold_backward.grad_input(of_y, y, 0, grad_input=of_y)
+
+
 class _Gelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, approximate: str) -> Tensor:
@@ -100,13 +116,11 @@ class _Gelu(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        # The gradient comes fresh from a product and is used up here: it holds the result.
-        (of_y,) = gradients
-        (x,) = ctx.saved_tensors
-        torch.ops.aten.gelu_backward.grad_input(
+        # The gradient too comes fresh from a product and is used up here: it holds the result.
+        (of_y,), (x,) = gradients, ctx.saved_tensors
+        return torch.ops.aten.gelu_backward.grad_input(
             of_y, x, approximate=ctx.approximate, grad_input=of_y
-        )
-        return of_y, None
+        ), None
 
 
 def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -117,6 +131,11 @@ def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 def mix(query: Tensor, states: Tensor) -> Tensor:
     """Return softmax(query states^T) states, [S, H, d], of query [S, H, d] and states [S, T, d]."""
     return _Mix.apply(query, states)  # pyright: ignore[reportReturnType]
+
+
+def relu_(x: Tensor) -> Tensor:
+    """Return relu(x), in place; its gradient is written over the one that comes in."""
+    return _Relu.apply(x)  # pyright: ignore[reportReturnType]
 
 
 def gelu(x: Tensor, approximate: Literal["none", "tanh"]) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from initrate.model._config import ModelConfig
-from initrate.model._fused import causal_attention, gelu, mix
+from initrate.model._fused import causal_attention, gelu, mix, relu_
 
 Weights = Mapping[str, Tensor]
 
@@ -81,7 +81,7 @@ def mlp(
     inner = _named_linear(x, weights, f"{block}.mlp.in")
     match config.activation:
         case "relu":
-            inner = functional.relu(inner)
+            inner = relu_(inner)
         case "gelu":
             inner = gelu(inner, "none")
         case "gelu_tanh":

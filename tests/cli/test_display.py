@@ -1,0 +1,149 @@
+"""The board, the diagram and the lines of progress, without training anything."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console, RenderableType
+
+from initrate.cli._board import Board
+from initrate.cli._diagram import diagram, summary_table
+from initrate.cli._display import PlainLines
+from initrate.cli._progress import Pace, Progress, Speed
+from initrate.study import (
+    BucketDone,
+    BucketFailed,
+    BucketProgress,
+    BucketStarted,
+    StudyConfig,
+    StudyStarted,
+    plan_execution,
+    preset,
+)
+
+
+def shown(renderable: RenderableType, *, colour: bool = False) -> str:
+    console = Console(file=io.StringIO(), width=100, force_terminal=colour)
+    console.print(renderable)
+    return console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def config(**changes: object) -> StudyConfig:
+    axes = {"gamma": (0.5, 0.8), "depth": (1, 2)}
+    return replace(preset("smoke"), axes=axes, seeds=(1, 2), **changes)
+
+
+def row(cell: str, label: str, **further: object) -> dict[str, object]:
+    return {"cell": cell, "label": label, "diverged": False, **further}
+
+
+def progress_of(board: Board, *cells: str, step: int, share: float) -> BucketProgress:
+    scores = {cell: {"inferential_accuracy": share} for cell in cells}
+    return BucketProgress("b", 0, 1, step, 20, step / 10, scores)
+
+
+def test_the_diagram_fills_in_seed_by_seed():
+    board = Board(config())
+    lines = shown(diagram(board)).splitlines()
+    assert lines[1].split() == ["depth", "\\", "gamma", "0.5", "0.8"]
+    assert [line.split() for line in lines[3:5]] == [["1", "··", "··"], ["2", "··", "··"]]
+    board.finish(row(board.points[0].id, "composed"))
+    board.finish(row(board.points[5].id, "mirrored"))
+    board.progress(board.points[1].id, {"inferential_accuracy": 0.74}, 0.5)
+    board.fail(board.points[3].id)
+    lines = shown(diagram(board)).splitlines()
+    assert [line.split() for line in lines[3:5]] == [["1", "C·", "··"], ["2", "7M", "?·"]]
+    legend = " ".join(lines[6:])
+    assert "C composed (1)" in legend and "M mirrored (1)" in legend
+    assert "failed (1)" in legend and "to come (4)" in legend
+
+
+def test_labels_have_a_letter_and_a_colour():
+    board = Board(config())
+    board.finish(row(board.points[0].id, "composed"))
+    assert "\x1b[1;34mC" in shown(diagram(board), colour=True)
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [{}, {"lr": (1e-3,)}, {"lr": (1e-3, 2e-3), "batch": (8, 16), "gamma": (0.5, 0.8)}],
+)
+def test_any_number_of_axes_has_a_diagram(axes: dict[str, tuple[object, ...]]):
+    board = Board(replace(preset("smoke"), axes=axes))
+    for point in board.points:
+        board.finish(row(point.id, "mixed"))
+    # One letter a run, and one in the legend.
+    assert shown(diagram(board)).count("X") == len(board.points) + 1
+
+
+def test_under_best_lr_a_seed_shows_the_rate_of_lowest_loss():
+    board = Board(config(protocol="best-lr", lrs=(1e-3, 2e-3)))
+    place = board.places[0.5, 1]
+    assert len(place) == 4
+    board.finish(row(place[0], "mixed", final_training_loss=0.2))
+    assert [line.split() for line in shown(diagram(board)).splitlines()[3:4]] == [["1", "··", "··"]]
+    board.finish(row(place[1], "composed", final_training_loss=0.1))
+    board.finish(row(place[2], "mixed", final_training_loss=0.5))
+    board.finish(row(place[3], "diverged", final_training_loss=float("nan"), diverged=True))
+    assert [line.split() for line in shown(diagram(board)).splitlines()[3:4]] == [["1", "CX", "··"]]
+
+
+def test_the_share_done_weighs_cells_by_their_operations():
+    board = Board(config())
+    deep = [point.id for point in board.points if point.axes["depth"] == 2]
+    for cell in deep:
+        board.finish(row(cell, "mixed"))
+    assert 0.5 < board.share_done < 1
+    for point in board.points:
+        board.finish(row(point.id, "mixed"))
+    assert board.share_done == 1
+
+
+def test_the_time_left_counts_what_this_process_did():
+    pace = Pace(began=0.0, share_before=0.5)
+    assert pace.words(0.5, now=10.0) == "10.0 s gone"
+    assert pace.words(0.6, now=10.0) == "10.0 s gone, about 40.0 s left"
+    assert pace.words(1.0, now=50.0) == "50.0 s gone"
+
+
+def test_the_speed_is_of_all_models_and_begins_anew_with_a_bucket():
+    board, speed = Board(config()), Speed()
+    speed.take(progress_of(board, "a", "b", step=5, share=0))
+    assert speed.words() == ""
+    speed.take(progress_of(board, "a", "b", step=15, share=0))
+    assert speed.words() == "20 model steps a second"
+    speed.take(replace(progress_of(board, "c", step=5, share=0), bucket="c"))
+    assert speed.words() == ""
+
+
+def test_without_a_terminal_events_become_lines(capsys: pytest.CaptureFixture[str]):
+    study = config()
+    progress = Progress(Board(study))
+    lines, cells = PlainLines(progress), [point.id for point in progress.board.points]
+    plan = plan_execution(study, threads=1)
+    lines.take(StudyStarted(Path("here"), study, plan, 1, 8, [row(cells[0], "mixed")]))
+    lines.take(BucketStarted("b", 0, 2, cells[1:4], resumed=False))
+    lines.take(progress_of(progress.board, *cells[1:4], step=10, share=0.5))
+    lines.take(BucketDone("b", 0, 2, 1.0, [row(cell, "composed") for cell in cells[1:4]], 4, 8))
+    lines.take(BucketFailed("c", 1, 2, cells[4:], "MemoryError: no room"))
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert first == f"here: 8 runs in {len(plan.buckets)} buckets, 1 done already"
+    assert second.startswith("4 of 8 runs, 5") and second.endswith(": 3 composed, 1 mixed")
+    assert third == "bucket 2 of 2 failed: MemoryError: no room"
+    assert progress.board.failed == set(cells[4:])
+
+
+def test_the_summary_has_a_row_a_point_and_the_mirrored_share_where_there_is_one():
+    rows = [
+        {"gamma": 0.5, "n_seeds": 3, "labels": {"composed": 2, "mixed": 1}, "median": 0.9312}
+        | {"low": 0.4, "high": 1.0, "median_symmetric": None},
+        {"gamma": 0.8, "n_seeds": 3, "labels": {"mirrored": 3}, "median": 0.0}
+        | {"low": 0.0, "high": 0.1, "median_symmetric": 0.97},
+    ]
+    text = shown(summary_table(rows, ["gamma"]))
+    assert "2 composed, 1 mixed" in text and "0.93 (0.40 to 1.00)" in text
+    assert "mirrored: median" in text and "0.97" in text
+    assert "mirrored: median" not in shown(summary_table(rows[:1], ["gamma"]))
