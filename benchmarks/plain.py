@@ -231,10 +231,20 @@ def plain_optimizer(model: PlainDecoder, training: Training) -> torch.optim.Opti
     return torch.optim.AdamW(groups, lr=1.0, betas=betas, eps=training.eps, weight_decay=0.0)
 
 
-def plain_loss(model: PlainDecoder, training: Training, tokens: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean cross-entropy over the positions that the recipe asks."""
+def plain_loss(
+    model: PlainDecoder,
+    training: Training,
+    tokens: Tensor,
+    targets: Tensor,
+    *,
+    last_only: bool = False,
+) -> Tensor:
+    """Return the mean cross-entropy over the positions that the recipe asks.
+
+    With `last_only` a loss at the last position asks for the logits of no other.
+    """
     if training.loss == "last":
-        return functional.cross_entropy(model(tokens, last_only=True)[:, 0], targets)
+        return functional.cross_entropy(model(tokens, last_only=last_only)[:, -1], targets)
     answers = torch.cat([tokens[:, 1:], targets[:, None]], dim=1)
     asked = list(training.loss_positions) or list(range(tokens.shape[1]))
     logits = model(tokens)[:, asked]
@@ -249,10 +259,11 @@ def plain_step(
     step: int,
     tokens: Tensor,
     targets: Tensor,
+    last_only: bool = False,
 ) -> float:
     """Return the loss before update number `step`, having made that update."""
     optimizer.zero_grad()
-    loss = plain_loss(model, training, tokens, targets)
+    loss = plain_loss(model, training, tokens, targets, last_only=last_only)
     loss.backward()
     if training.clip_norm is not None:
         nn.utils.clip_grad_norm_(model.parameters(), training.clip_norm)
