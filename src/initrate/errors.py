@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """Bad input from a user. The message is one line; the command line prints it and exits with 2."""
+    """Bad input from a user, told in one line; the command line prints it and exits with 2."""
 
 
 class StoreError(InputError):

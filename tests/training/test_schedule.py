@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from initrate.errors import InputError
@@ -32,12 +34,14 @@ def test_the_papers_schedule(step: int, expected: float) -> None:
     ("schedule", "middle", "end"),
     [("constant", 1e-3, 1e-3), ("linear", 0.55e-3, 1e-4), ("cosine", 0.55e-3, 1e-4)],
 )
-def test_each_schedule_has_its_middle_and_end(schedule: str, middle: float, end: float) -> None:
+def test_each_schedule_has_its_middle_and_end(
+    schedule: Literal["constant", "linear", "cosine"], middle: float, end: float
+) -> None:
     recipe = Training(
         steps=300,
         warmup_steps=100,
         schedule=schedule,
-        lr_final_fraction=0.1,  # pyright: ignore[reportArgumentType]
+        lr_final_fraction=0.1,
     )
     assert learning_rate(recipe, 199) == pytest.approx(middle)
     assert learning_rate(recipe, 299) == pytest.approx(end)
@@ -67,6 +71,8 @@ def test_decay_follows_its_window_and_its_mode() -> None:
         ({"steps": 0}, "steps is 0"),
         ({"batch": 2.0}, r"batch is 2\.0"),
         ({"lr": float("nan")}, "lr is nan"),
+        ({"lr": 1e39}, r"lr is 1e\+39"),
+        ({"weight_decay": 1e7}, "below 10000000"),
         ({"lr": "1e-3"}, "lr is '1e-3'"),
         ({"weight_decay": -0.1}, r"weight_decay is -0\.1"),
         ({"beta2": 1.0}, r"beta2 is 1\.0"),

@@ -100,16 +100,18 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 _INFINITY = math.inf
+_LARGEST_LR, _LARGEST_DECAY = 1e30, 1e7
+"""Beyond any use; their product is still a float32."""
 _RANGES = (
-    ("lr", 0.0, _INFINITY),
-    ("lr_start", 0.0, _INFINITY),
-    ("lr_final", 0.0, _INFINITY),
-    ("lr_final_fraction", 0.0, _INFINITY),
+    ("lr", 0.0, _LARGEST_LR),
+    ("lr_start", 0.0, _LARGEST_LR),
+    ("lr_final", 0.0, _LARGEST_LR),
+    ("lr_final_fraction", 0.0, _LARGEST_LR),
     ("beta1", 0.0, 1.0),
     ("beta2", 0.0, 1.0),
     ("eps", 0.0, _INFINITY),
     ("momentum", 0.0, 1.0),
-    ("weight_decay", 0.0, _INFINITY),
+    ("weight_decay", 0.0, _LARGEST_DECAY),
     ("clip_norm", 0.0, _INFINITY),
 )
 

@@ -35,7 +35,7 @@ def train(
     With `checkpoint`, the running state is written there about every minute and when
     `should_stop` is true (then `Interrupted` is raised); a file that is there is gone on from, and
     the result has the bits of an undisturbed run. A lane whose loss or gradient is no longer
-    finite is frozen at its last finite weights; its neighbours' bits do not change.
+    finite moves no more; its neighbours' bits do not change.
     """
     execution = execution or Execution()
     with threads(execution), kept_memory():
@@ -80,7 +80,7 @@ def _train(
                 log.seconds, saved = seconds_before + now - began, now
                 save_checkpoint(
                     checkpoint,
-                    bucket=_identity(bucket),
+                    bucket=_identity(bucket, execution),
                     step=done,
                     tensors=_tensors(state),
                     log=log,
@@ -109,7 +109,7 @@ def _start(bucket: Bucket, execution: Execution, checkpoint: Path | None) -> tup
     specs = tensor_specs(bucket.model, vocabulary)
     n_moments = 2 if lanes[0].training.optimizer == "adamw" else 1
     if checkpoint is not None and checkpoint.exists():
-        first_step, stored, log = load_checkpoint(checkpoint, bucket=_identity(bucket))
+        first_step, stored, log = load_checkpoint(checkpoint, bucket=_identity(bucket, execution))
         flat = [stored[name].to(device, dtype) for name in _STATE[: 1 + n_moments]]
     else:
         drawn = initialize(
@@ -132,6 +132,6 @@ def _tensors(state: State) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in zip(_STATE, found, strict=True) if tensor is not None}
 
 
-def _identity(bucket: Bucket) -> str:
-    """What makes a checkpoint this bucket's: its cells in their order, and all that they are."""
-    return hashlib.sha256(repr(bucket).encode()).hexdigest()
+def _identity(bucket: Bucket, execution: Execution) -> str:
+    """What makes a checkpoint this bucket's: its cells in order, all that they are, their type."""
+    return hashlib.sha256(repr((bucket, execution.dtype)).encode()).hexdigest()

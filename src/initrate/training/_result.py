@@ -105,6 +105,7 @@ def _tensor_rows(
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for spec in tensor_specs(bucket.model, bucket.task.vocabulary):
+        # A lane that diverged may hold what is not finite: its numbers are None, not a warning.
         before = initial[spec.name].astype(np.float64)
         after = final[spec.name].astype(np.float64)
         d_in = tensor_d_in(lane.rule, spec)
@@ -117,11 +118,11 @@ def _tensor_rows(
                 "d_in": d_in,
                 "target_std": drawn,
                 "init_std": float(before.std()),
-                "final_std": float(after.std()),
+                "final_std": _finite(float(after.std())),
                 "sigma_sqrt_d": float(before.std() * math.sqrt(d_in)),
                 "init_norm": float(np.linalg.norm(before)),
-                "final_norm": float(np.linalg.norm(after)),
-                "update_norm": float(np.linalg.norm(after - before)),
+                "final_norm": _finite(float(np.linalg.norm(after))),
+                "update_norm": _finite(float(np.linalg.norm(after - before))),
             }
         )
     return rows
