@@ -24,3 +24,22 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return InputError(f"unknown {kind} {str(name)!r}: {hint}known: {', '.join(names)}")
+
+
+def whole_number(name: str, found: object, *, least: int, most: int) -> int:
+    """Return `found` if it is a whole number from `least` to `most`, else raise the error.
+
+    >>> whole_number("steps", 100, least=1, most=1000)
+    100
+    >>> whole_number("steps", 0.5, least=1, most=1000)
+    Traceback (most recent call last):
+        ...
+    initrate.errors.InputError: steps is 0.5: expected a whole number from 1 to 1,000
+    """
+    if not isinstance(found, int) or isinstance(found, bool):
+        shown = repr(found)
+    elif least <= found <= most:
+        return found
+    else:
+        shown = str(found) if abs(found) < 10**20 else "beyond all bounds"
+    raise InputError(f"{name} is {shown}: expected a whole number from {least:,} to {most:,}")

@@ -21,6 +21,7 @@ from initrate.study import (
     StudyConfig,
     axis_values,
     default_folder,
+    folder_path,
     grid,
     load_study,
     override,
@@ -73,7 +74,7 @@ class Study:
         """Build the report and return the path of its page."""
         from initrate.report import build_report
 
-        return build_report(self.store, None if out is None else Path(out))
+        return build_report(self.store, None if out is None else folder_path(out))
 
     def __repr__(self) -> str:
         n_done, n_cells = self._progress()
@@ -116,7 +117,7 @@ def phase(
     (1, 2)
     """
     config = _preset(preset)
-    if settings:
+    if settings is not None:
         config = override(config, settings)
     given = {"gamma": gamma, "depth": depth}
     axes = {name: axis_values(v, name=name) for name, v in given.items() if v is not None}
@@ -128,7 +129,7 @@ def phase(
 
 def study(source: Path | str | StudyConfig, *, out: Path | str | None = None) -> Study:
     """Return the study of a study file, or of a configuration made in Python."""
-    config = source if isinstance(source, StudyConfig) else load_study(Path(source))
+    config = source if isinstance(source, StudyConfig) else load_study(folder_path(source))
     return _in_folder(config, out)
 
 
@@ -143,7 +144,7 @@ _preset = preset
 
 def _in_folder(config: StudyConfig, out: Path | str | None) -> Study:
     grid(config)  # What is wrong with a cell is said now, and not when it is its turn.
-    return Study(config, default_folder(config) if out is None else Path(out))
+    return Study(config, default_folder(config) if out is None else folder_path(out))
 
 
 def _seeds(seeds: object) -> tuple[int, ...]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from pathlib import Path
 
 import pytest
@@ -248,3 +249,35 @@ def test_the_table_of_contents_for_screen_readers(open_page):
         "all => all.filter((b) => !(b.getAttribute('aria-label') || b.textContent).trim()).length"
     )
     assert unnamed == 0
+
+
+def test_the_panel_shows_the_probe_and_what_the_seeds_spread_covers(open_page):
+    page = open_page("mirrored")
+    heads = page.locator("#panel .seeds thead th").all_inner_texts()
+    assert heads == ["seed", "inferential", "symmetric", "probe", "seen"]
+    assert "(covers 75 %)" in page.locator("#panel .spread").inner_text()
+    page = open_page("demo")
+    cell(page, "γ\u00a00.8").click()
+    assert "carried over to its mirror image" in page.locator("#panel .meaning").inner_text()
+    assert "one seed" in page.locator("#panel .spread").inner_text()
+
+
+def test_the_loss_has_ticks_and_floors_apart(open_page):
+    page = open_page("phase")
+    chart = page.locator("#charts .chart", has_text="Training loss")
+    names = chart.locator(".floor-name")
+    places = sorted(names.evaluate_all("all => all.map((t) => Number(t.getAttribute('y')))"))
+    assert len(places) > 1
+    assert all(b - a >= 11 for a, b in itertools.pairwise(places))
+    # Within 4.3 to 4.6 nats there is no 1, 2 or 5.
+    ticks = page.evaluate("logTicks(Math.log10(4.3), Math.log10(4.6))")
+    assert len(ticks) > 1
+    assert all(4.3 <= tick <= 4.6 for tick in ticks)
+
+
+def test_the_best_says_on_how_many_questions(open_page):
+    page = open_page("phase")
+    page.locator("#cell summary").click()
+    heads = page.locator("#runs thead th").all_inner_texts()
+    assert "best along the curve (512 questions)" in heads
+    assert "inferential (all questions)" in heads

@@ -40,7 +40,7 @@ CASES = {
         [*SMOKE, "--set", "positions=rotary", "--set", "d_k=7"],
         "even d_k",
     ),
-    "depth zero": ([*SMOKE, "--depth", "0"], "at least 1"),
+    "depth zero": ([*SMOKE, "--depth", "0"], "from 1 to"),
     "depth that is a fraction": ([*SMOKE, "--depth", "2.5"], "whole number"),
     "zero steps": ([*SMOKE, "--set", "steps=0"], "steps is 0"),
     "zero seeds": ([*SMOKE, "--seeds", "0"], "seeds"),

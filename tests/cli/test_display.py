@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console, RenderableType
 
 from initrate.cli._board import Board
-from initrate.cli._diagram import diagram, summary_table
+from initrate.cli._diagram import diagram
 from initrate.cli._display import PlainLines
 from initrate.cli._progress import Pace, Progress, Speed
+from initrate.cli._summary import summary_table
 from initrate.study import (
     BucketDone,
     BucketFailed,
@@ -144,6 +145,6 @@ def test_the_summary_has_a_row_a_point_and_the_mirrored_share_where_there_is_one
         | {"low": 0.0, "high": 0.1, "median_symmetric": 0.97},
     ]
     text = shown(summary_table(rows, ["gamma"]))
-    assert "2 composed, 1 mixed" in text and "0.93 (0.40 to 1.00)" in text
+    assert "2 composed, 1 mixed" in text and "0.93 (0.40 to 1.00, range of 3 seeds)" in text
     assert "mirrored: median" in text and "0.97" in text
     assert "mirrored: median" not in shown(summary_table(rows[:1], ["gamma"]))

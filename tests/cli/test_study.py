@@ -80,7 +80,8 @@ def test_the_end_shows_diagram_summary_and_report(
     assert main(["phase", *SMALL, "--out", str(trained)]) == 0
     output, errors = capsys.readouterr()
     assert "gamma" in output and "0.5" in output and "not trained (2)" in output
-    assert output.splitlines()[-1] == f"report: {trained / 'report.html'}"
+    assert output.splitlines()[-2] == f"report: {trained / 'report.html'}"
+    assert output.splitlines()[-1].startswith("next: 2 of 2 runs are not trained")
     assert (trained / "report.html").stat().st_size > 1000
     assert "2 done already" in errors
 

@@ -16,6 +16,8 @@ from initrate.model import ModelConfig, n_parameters, shape
         ({"n_layers": 0}, "n_layers is 0"),
         ({"d_model": 64.0}, r"d_model is 64\.0"),
         ({"d_ff": True}, "d_ff is True"),
+        ({"n_layers": 10**26}, "n_layers is beyond all bounds"),
+        ({"d_model": 10**7}, "from 1 to 1,000,000"),
         ({"norm": "layer"}, "did you mean 'layernorm'"),
         ({"activation": "relo"}, "did you mean 'relu'"),
         ({"norm_eps": 0.0}, "norm_eps"),

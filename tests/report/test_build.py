@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from initrate.errors import StoreError
+from initrate.errors import InputError, StoreError
 from initrate.report import _build, build_report, demo_config, open_demo
 from initrate.report._read import read_source
 from initrate.report.demo import FOLDER
@@ -140,7 +140,7 @@ def test_the_demo_ships_trained_and_small():
     files = [file for file in FOLDER.rglob("*") if file.is_file()]
     assert sum(file.stat().st_size for file in files) < 1_000_000
     labels = dict(store.cells().select("gamma", "label").iter_rows())
-    assert labels == {0.6: "composed", 0.8: "composed_with_mirrored_exception"}
+    assert labels == {0.6: "mixed", 0.8: "composed_with_mirrored_exception"}
     for cell in store.cells()["cell"]:
         assert "token_embedding.weight" in store.weights(cell)
 
@@ -155,8 +155,45 @@ def test_the_report_of_the_demo_shows_both_answers(tmp_path):
     path = build_report(open_demo(), tmp_path / "demo")
     html = path.read_text("utf-8")
     text = Page(html).text
-    assert "1 of 2 runs composed, 1 with a mirrored exception" in text
+    assert "1 of 2 runs composed, but for an exception carried over to its mirror image" in text
+    assert "On the probe the median composed share is above one half at γ 0.8." in text
+    assert "trained for a minute" not in text
     assert "A demonstration at a small size" in text
-    for title in ("Inferential", "Symmetric", "Seen pairs", "Probe", "Labels"):
+    for title in (
+        "Composed (inferential)",
+        "Mirrored (symmetric)",
+        "Seen pairs",
+        "Probe",
+        "Labels",
+    ):
         assert title in text
     assert len(html.encode()) < 500_000
+
+
+def test_what_is_no_store_is_one_line():
+    with pytest.raises(InputError, match=r"got NoneType: expected a Store"):
+        build_report(None)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("damaged", ["timing", "environment"])
+def test_a_report_does_without_what_no_result_depends_on(tmp_path, without_figures, damaged):
+    store = trained(tmp_path / "study", small_study())
+    if damaged == "timing":
+        next((tmp_path / "study" / "timing").glob("*.parquet")).write_bytes(b"not a table")
+    else:
+        (tmp_path / "study" / "environment.json").write_text("{")
+    text = Page(build_report(store).read_text("utf-8")).text
+    assert f"The {damaged} of this study cannot be read" in text
+    assert "16 runs" in text
+
+
+def test_a_damaged_table_of_results_stops_the_report(tmp_path, without_figures):
+    store = trained(tmp_path / "study", small_study())
+    next((tmp_path / "study" / "parts").glob("*/curves.parquet")).write_bytes(b"not a table")
+    with pytest.raises(StoreError, match=r"curves\.parquet"):
+        build_report(store)
+
+
+def test_the_learning_rate_is_known_from_the_first_step():
+    for rows in read_source(open_demo()).curves.values():
+        assert (rows[0]["step"], rows[0]["lr"]) == (0, 0.0)

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from initrate.report._figures import draw_figures
+from initrate.report._figures import _seed_figure, caption, draw_figures
 from initrate.report._grid import make_grid
 from initrate.report._maps import make_maps
 from initrate.report._source import Axis
@@ -63,3 +63,22 @@ def test_names_are_drawn_as_they_are():
 
 def test_a_study_without_runs_has_no_figures():
     assert figures_of(synthetic(share_done=0)) == {}
+
+
+def test_a_figure_says_what_it_is_of():
+    source = replace(synthetic(mirrored=True), variant="34-wrong+probe")
+    assert caption(source) == "34-wrong+probe · unseen pair (4, 3) · 3 seeds"
+    assert caption(source, probe=True).startswith("34-wrong+probe · probe (1, 2) and (2, 1)")
+    assert caption(synthetic(share_done=0.5)).endswith("up to 3 seeds")
+
+
+@pytest.mark.parametrize(("n_seeds", "n_lines"), [(1, 0), (3, 1)])
+def test_single_seeds_are_not_joined_by_a_line(n_seeds, n_lines):
+    source = synthetic(axes=PHASE[:1], n_seeds=n_seeds)
+    figure = _seed_figure(source, make_grid(source))
+    (panel,) = figure.axes
+    joined = [
+        line for line in panel.lines if line.get_linestyle() == "-" and len(line.get_xdata()) > 2
+    ]
+    assert len(joined) == n_lines
+    assert any("seed" in text.get_text() for text in figure.texts)

@@ -20,13 +20,60 @@ def test_the_title_counts_runs():
     assert head_of(relabelled(synthetic(), "composed")).title == "All 72 runs composed"
     assert head_of(relabelled(synthetic(), "mixed")).title == "None of 72 runs composed"
     mirrored = head_of(relabelled(synthetic(), "mirrored")).title
-    assert mirrored == "None of 72 runs composed, 72 mirrored"
-    excepted = head_of(relabelled(synthetic(), "composed_with_mirrored_exception")).title
-    assert excepted == "None of 72 runs composed, 72 with a mirrored exception"
+    assert mirrored == "None of 72 runs composed; 72 mirrored"
     assert head_of(synthetic(share_done=0)).title == "No run has finished yet"
     one = synthetic(axes=(), n_seeds=1)
     assert head_of(relabelled(one, "composed")).title == "The one run composed"
     assert head_of(relabelled(one, "mixed")).title == "The one run did not compose"
+
+
+def test_a_run_with_a_mirrored_exception_counts_as_composed_and_says_so():
+    excepted = relabelled(synthetic(), "composed_with_mirrored_exception")
+    tail = "but for an exception carried over to its mirror image"
+    assert head_of(excepted).title == f"All 72 runs composed, {tail}"
+    cells = [{**row, "label": "mixed"} for row in excepted.cells]
+    cells[3] |= {"label": "composed_with_mirrored_exception"}
+    assert head_of(replace(excepted, cells=cells)).title == f"1 of 72 runs composed, {tail}"
+    cells[4] |= {"label": "composed"}
+    cells[5] |= {"label": "mirrored_lookup"}
+    both = head_of(replace(excepted, cells=cells)).title
+    assert both == f"2 of 72 runs composed, 1 of them {tail}; 1 mirrored"
+    one = relabelled(synthetic(axes=(), n_seeds=1), "composed_with_mirrored_exception")
+    assert head_of(one).title == f"The one run composed, {tail}"
+
+
+def test_without_a_fitted_run_composing_is_not_judged():
+    tail = "of 72 runs; composing cannot be judged"
+    assert head_of(relabelled(synthetic(), "not_trained")).title == f"Not trained: 72 {tail}"
+    assert head_of(relabelled(synthetic(), "diverged")).title == f"Not trained: 72 {tail}"
+    assert head_of(relabelled(synthetic(), "data_memorized")).title == f"Not fitted: 72 {tail}"
+
+
+def test_where_there_is_a_probe_its_share_stands_beside_that_of_the_pair():
+    gammas = Axis("gamma", "gamma", (0.6, 0.8))
+    source = synthetic(axes=(gammas,), mirrored=True)
+    shares = {0.6: (0.93, 0.42), 0.8: (0.07, 0.91)}
+    cells = [
+        {**row, "inferential_accuracy": shares[row["gamma"]][0]}
+        | {"probe_accuracy": shares[row["gamma"]][1]}
+        for row in source.cells
+    ]
+    text = " ".join(head_of(replace(source, cells=cells)).sentences).replace("\u00a0", " ")
+    half = "the median composed share is above one half at"
+    assert f"On the unseen pair (4, 3) {half} γ 0.6." in text
+    assert f"On the probe {half} γ 0.8." in text
+
+
+def test_a_probe_without_an_axis_is_told_as_a_number():
+    source = synthetic(axes=(), n_seeds=1, mirrored=True)
+    cells = [{**row, "probe_accuracy": 0.42} for row in source.cells]
+    text = " ".join(head_of(replace(source, cells=cells)).sentences)
+    assert "On the probe the median composed share is 0.42." in text
+
+
+def test_what_could_not_be_read_is_a_caution():
+    source = replace(synthetic(name="mine"), missing=("The timing cannot be read.",))
+    assert head_of(source).cautions == ("The timing cannot be read.",)
 
 
 def test_counts_of_labels_add_up():

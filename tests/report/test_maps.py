@@ -83,8 +83,9 @@ def test_a_cell_is_said_in_one_sentence():
     spoken = next(cell.spoken for cell in cells if cell.group.settings[0].endswith("0.3"))
     head, _, rest = spoken.replace("\u00a0", " ").partition(": ")
     assert head == "γ 0.3, depth 2"
-    assert rest.startswith("inferential 0.")
-    assert "in 3 seeds" in rest
+    assert rest.startswith("composed (inferential) 0.")
+    assert "range of 3 seeds 0." in rest
+    assert "(covers 75 %)" in rest
     assert rest.endswith("seen pairs below 0.90")
 
 
@@ -94,3 +95,18 @@ def test_runs_without_a_value_are_no_seeds_of_a_median(missing):
     cells = [{**row, "inferential_accuracy": missing} for row in source.cells]
     maps = maps_of(replace(source, cells=cells))
     assert all(cell.shown is None for cell in maps["inferential"].cells)
+
+
+def test_commutes_is_taken_over_fitted_runs_alone():
+    source = synthetic()
+    for cell in maps_of(source)["commutes"].cells:
+        rows = member_rows(source, cell.group)
+        fitted = [row["commutes"] for row in rows if row["fit"] == "fitted"]
+        assert cell.seeds == tuple(sorted(fitted))
+        assert (cell.shown is None) == (not fitted)
+        assert cell.hatched or fitted
+
+
+def test_one_seed_has_no_range():
+    cells = maps_of(synthetic(n_seeds=1))["inferential"].cells
+    assert all("one seed" in cell.spoken and "range" not in cell.spoken for cell in cells)

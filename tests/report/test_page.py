@@ -138,10 +138,33 @@ def test_an_unfinished_study_shows_how_far_it_is():
 
 def test_maxima_over_learning_rates_are_called_so():
     text = Page(page_of(synthetic(lrs=(1e-4, 2e-4)))).text
-    assert "Inferential, maximum" in text
-    assert "Inferential at lr by loss" in text
+    assert "Composed (inferential), maximum" in text
+    assert "Composed (inferential) at lr by loss" in text
     assert "Maps called a maximum take the best of them for each answer apart" in text
 
 
 def test_the_page_stays_small():
     assert len(page_of(synthetic()).encode()) < 600_000
+
+
+def test_the_page_says_how_to_cite_it():
+    text = Page(page_of(replace(synthetic(), variant="without-34"))).text
+    assert "How to cite this result" in text
+    assert "initrate 0.1.0, study 9f2b61c04d7e, without-34, 3 seeds, 72 runs." in text
+    assert "NeurIPS 2024, arXiv 2405.05409" in text
+
+
+def test_a_map_of_few_cells_has_larger_ones():
+    few = synthetic(axes=(Axis("gamma", "gamma", (0.6, 0.8)),))
+    assert 'class="grid few"' in page_of(few)
+    assert 'class="grid few"' not in page_of(synthetic())
+
+
+def test_commutes_of_runs_that_are_not_fitted_is_hatched_and_has_no_number():
+    html = page_of(synthetic(axes=(Axis("gamma", "gamma", (0.3, 0.9)),)))
+    begun = html[html.index('<figure class="map" data-map="commutes"') :]
+    page = Page(begun.partition("</figure>")[0] + "</figure>")
+    unfit, fitted = page.buttons()
+    assert {"empty", "hatched"} <= set((unfit["class"] or "").split())
+    assert (unfit["title"] or "").endswith("not fitted")
+    assert "commutes 0." in (fitted["title"] or "")

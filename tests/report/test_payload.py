@@ -43,6 +43,21 @@ def test_a_diverged_curve_has_gaps_and_no_invented_numbers():
     assert losses[0] is not None
 
 
+def test_commutes_of_a_run_that_is_not_fitted_is_no_finding():
+    source = synthetic()
+    data = payload(source, make_grid(source))
+    for run, row in zip(data["runs"], source.cells, strict=True):  # pyright: ignore
+        assert (run["commutes"] is None) == (row["fit"] != "fitted")
+    # The table to save keeps every number as it was stored.
+    assert data["csv"]["commutes"] == [row["commutes"] for row in source.cells]  # pyright: ignore
+
+
+def test_each_cell_says_how_far_its_seeds_spread():
+    source = synthetic(axes=(), n_seeds=3)
+    (group,) = payload(source, make_grid(source))["groups"]  # pyright: ignore
+    assert group["spread"].endswith("(covers 75 %)")
+
+
 def test_long_curves_are_thinned_and_say_so(monkeypatch):
     monkeypatch.setattr(_payload, "MOST_NUMBERS", 72 * len(_payload.CURVES) * 10)
     monkeypatch.setattr(_payload, "_LEAST_POINTS", 5)

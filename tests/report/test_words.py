@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from initrate.report._words import enumerate_words, share, text_of, texts_of
+from initrate.report._words import enumerate_words, share, spread_words, text_of, texts_of
 
 
 def test_a_share_is_one_only_where_all_are_right():
@@ -30,3 +30,11 @@ def test_lists_in_sentences():
     assert enumerate_words([]) == ""
     assert enumerate_words(["one"]) == "one"
     assert enumerate_words(["one", "two"]) == "one and two"
+
+
+def test_the_spread_of_seeds_says_what_it_covers():
+    assert spread_words([]) == "no seed"
+    assert spread_words([0.4]) == "one seed"
+    assert spread_words([0.4, 0.2]) == "range of 2 seeds 0.20 to 0.40 (covers 50 %)"
+    twenty = spread_words([n / 20 for n in range(20)])
+    assert twenty == "interval of 20 seeds 0.25 to 0.70 (covers 95 %)"

@@ -45,7 +45,7 @@ def bucket(optimizer: str = "adamw", *, wild: bool = False) -> Bucket:
             batch=6,
             log_every=3,
             warmup_steps=5,
-            lr=1e30 if wild and index == 2 else 0.01,
+            lr=9e29 if wild and index == 2 else 0.01,
             decay_schedule=window(4, 15),
             clip_norm=None if wild and index == 2 else 1.0,
             optimizer=optimizer,  # pyright: ignore[reportArgumentType]

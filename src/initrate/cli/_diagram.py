@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -12,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from initrate.cli._board import Board, Row
-from initrate.report import label_style, share, text_of
+from initrate.report import label_style, text_of
 
 _COLOURS = {
     "composed": "bold blue",
@@ -54,7 +55,7 @@ def diagram(board: Board) -> RenderableType:
 def legend(board: Board) -> Text:
     """Return what the letters stand for, of those that occur, with how often they do."""
     parts: list[Text] = []
-    for label, n in board.labels().items():
+    for label, n in _shown_labels(board).items():
         style = label_style(label)
         text = Text(style.letter, style=_COLOURS.get(label, ""))
         parts.append(text + Text(f" {style.name} ({n})", style="default not bold"))
@@ -68,33 +69,6 @@ def legend(board: Board) -> Text:
     if n_waiting:
         parts.append(Text(f"{WAITING} to come ({n_waiting})", style="dim"))
     return Text("   ").join(parts)
-
-
-def summary_table(rows: Sequence[Row], axes: Sequence[str]) -> Table:
-    """Return the summary as a table: seeds, labels, and the composed share with its interval."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in axes:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("seeds", justify="right")
-    table.add_column("labels")
-    table.add_column("composed: median (interval)", justify="right", no_wrap=True)
-    mirrored = any(row.get("median_symmetric") is not None for row in rows)
-    if mirrored:
-        table.add_column("mirrored: median", justify="right")
-    for row in rows:
-        labels = row.get("labels")
-        counts = labels if isinstance(labels, Mapping) else {}
-        words = ", ".join(f"{n} {label_style(str(label)).name}" for label, n in counts.items())
-        interval = f"{_share(row, 'low')} to {_share(row, 'high')}"
-        cells = [text_of(row.get(name)) for name in axes]
-        cells += [text_of(row.get("n_seeds")), words, f"{_share(row, 'median')} ({interval})"]
-        table.add_row(*cells, *([_share(row, "median_symmetric")] if mirrored else []))
-    return table
-
-
-def _share(row: Row, column: str) -> str:
-    found = row.get(column)
-    return share(found if isinstance(found, int | float) else None)
 
 
 def _place(
@@ -113,10 +87,26 @@ def _marks(board: Board, cells: Sequence[str]) -> Text:
     return text
 
 
+def _shown_labels(board: Board) -> dict[str, int]:
+    """How often each letter stands in the diagram: under best-lr, once for all rates of a seed."""
+    n_lrs = len(board.config.lrs) or 1
+    counts: Counter[str] = Counter()
+    for cells in board.places.values():
+        for first in range(0, len(cells), n_lrs):
+            of_seed = cells[first : first + n_lrs]
+            if all(cell in board.done for cell in of_seed):
+                counts[_chosen(board, of_seed)] += 1
+    return dict(counts.most_common())
+
+
+def _chosen(board: Board, of_seed: Sequence[str]) -> str:
+    return str(min((board.done[cell] for cell in of_seed), key=_loss)["label"])
+
+
 def _mark(board: Board, of_seed: Sequence[str]) -> Text:
     running = [board.running[cell] for cell in of_seed if cell in board.running]
     if all(cell in board.done for cell in of_seed):
-        label = str(min((board.done[cell] for cell in of_seed), key=_loss)["label"])
+        label = _chosen(board, of_seed)
         return Text(label_style(label).letter, style=_COLOURS.get(label, ""))
     if running:
         found = running[0].get("inferential_accuracy")

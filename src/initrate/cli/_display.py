@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from initrate.cli._board import Board
 from initrate.cli._diagram import diagram
+from initrate.cli._output import tell, wide_enough
 from initrate.cli._progress import Progress
 from initrate.report import count_of, label_style
 from initrate.study import (
@@ -33,7 +33,7 @@ PLAIN_SECONDS = 10.0
 def display(config: StudyConfig) -> Iterator[Callable[[Event], None]]:
     """Yield what to tell events to; standard error shows them while the block runs."""
     progress = Progress(Board(config))
-    console = Console(stderr=True, highlight=False)
+    console = wide_enough(Console(stderr=True, highlight=False))
     if not console.is_terminal:
         yield PlainLines(progress).take
         return
@@ -74,7 +74,7 @@ class PlainLines:
 
     def _write(self, line: str) -> None:
         self.last = time.monotonic()
-        print(line, file=sys.stderr, flush=True)
+        tell(line)
 
 
 def _picture(progress: Progress) -> RenderableType:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from initrate.cli._options import ExecutionOptions
-from initrate.report import duration
+from initrate.cli._output import show, tell, write
 from initrate.study import Cost, GridPoint, StudyConfig, cost, grid, measure_speed, plan_execution
+
+
+SECONDS = 3.0
+"""What measuring the speed takes at most, whatever sizes there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +38,17 @@ class Size:
 
 def dry_run(config: StudyConfig, options: ExecutionOptions, folder: Path) -> int:
     """Print what the study would take and return the exit code."""
+    tell("measuring the speed of this machine …")
     sizes = sizes_of(config, options)
     if options.json:
-        json.dump(_as_json(sizes, folder), sys.stdout, indent=1)
-        print()
+        write(json.dumps(_as_json(sizes, folder), indent=1))
     else:
         _print(sizes, folder)
     return 0
 
 
 def sizes_of(config: StudyConfig, options: ExecutionOptions) -> list[Size]:
-    """Return a row a size of model; the speed of each is measured, which takes a second."""
+    """Return a row a size of model; their speed is measured for `SECONDS` in all."""
     points = {point.id: point for point in grid(config)}
     plan = plan_execution(config, threads=options.threads, memory_limit=options.memory_limit)
     buckets: dict[tuple[int, int, int], list[list[GridPoint]]] = {}
@@ -53,11 +58,16 @@ def sizes_of(config: StudyConfig, options: ExecutionOptions) -> list[Size]:
         size = (first.model.n_layers, first.model.d_model, first.training.batch)
         buckets.setdefault(size, []).append(members)
     speeds: dict[tuple[int, int], float] = {}
+    each = SECONDS / len({key[1:] for key in buckets})
+    end, speed = time.monotonic() + SECONDS, 0.0
     sizes: list[Size] = []
     for (depth, d_model, batch), of_size in buckets.items():
-        if (d_model, batch) not in speeds:
-            speeds[d_model, batch] = measure_speed(of_size[0][0].cell, threads=plan.threads)
-        sizes.append(_size(depth, d_model, of_size, speeds[d_model, batch]))
+        # One product of a large size may take seconds: sizes left over then have the last speed.
+        if (d_model, batch) not in speeds and (not speed or time.monotonic() < end):
+            cell = of_size[0][0].cell
+            speed = measure_speed(cell, seconds=min(each, 0.5), threads=plan.threads)
+            speeds[d_model, batch] = speed
+        sizes.append(_size(depth, d_model, of_size, speeds.get((d_model, batch), speed)))
     return sizes
 
 
@@ -93,20 +103,38 @@ def _as_json(sizes: Sequence[Size], folder: Path) -> dict[str, object]:
 
 def _print(sizes: Sequence[Size], folder: Path) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     heads = ("depth", "width", "runs", "buckets", "parameters", "operations", "memory", "time")
     for head in heads:
-        table.add_column(head, justify="right")
+        table.add_column(head, justify="right", no_wrap=True)
     for size in sizes:
         table.add_row(
             *(str(size.depth), str(size.d_model), str(size.n_cells), str(size.n_buckets)),
             *(f"{size.parameters:,}", f"{size.operations:.2g}", f"{size.memory / 2**30:.2f} GiB"),
-            duration(size.seconds),
+            roughly(size.seconds),
         )
-    Console(highlight=False).print(table)
+    show(table)
     n_cells, n_buckets = (sum(getattr(s, n) for s in sizes) for n in ("n_cells", "n_buckets"))
-    total = duration(sum(size.seconds for size in sizes))
-    print(f"{folder}: {n_cells} runs in {n_buckets} buckets, about {total} on this machine")
+    total = roughly(sum(size.seconds for size in sizes))
+    write(f"{folder}: {n_cells:,} runs in {n_buckets:,} buckets, about {total} on this machine")
+
+
+def roughly(seconds: float) -> str:
+    """Return a length of time with the digits that an estimate has.
+
+    >>> roughly(3), roughly(47), roughly(588), roughly(9000), roughly(86400 * 40)
+    ('3 s', '50 s', '10 min', '3 h', '40 days')
+    >>> roughly(3e9), roughly(1e30)
+    ('100 years', 'over a million years')
+    """
+    year = 365 * 86_400
+    if not seconds < 1e6 * year:
+        return "over a million years"
+    units = {"years": year, "days": 86_400, "h": 3600, "min": 60, "s": 1}
+    # A unit is taken from two of it on, so that one digit says enough.
+    unit = next((name for name, length in units.items() if seconds >= 1.95 * length), "s")
+    number = max(seconds / units[unit], 1)
+    digits = 10 ** math.floor(math.log10(number))
+    return f"{round(number / digits) * digits:,} {unit}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from initrate.cli._output import tell
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -27,7 +28,7 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
-        print("stopping at the next step; once more to stop at once", file=sys.stderr)
+        tell("stopping at the next step; once more to stop at once")
 
     before = {number: signal.signal(number, on_signal) for number in _SIGNALS}
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import tyro
 
 from initrate.cli._options import Switch
+from initrate.cli._output import show, write
 
 if TYPE_CHECKING:
     from initrate.model import ModelConfig
@@ -31,8 +31,7 @@ class List:
         """Print the names and return the exit code."""
         found = {"rules": rules, "presets": presets, "shapes": shapes, "tasks": tasks}[self.names]()
         if self.json:
-            json_module.dump({"schema": 1, self.names: found}, sys.stdout, indent=2)
-            print()
+            write(json_module.dumps({"schema": 1, self.names: found}, indent=2))
         else:
             print_rows(found)
         return 0
@@ -99,7 +98,6 @@ def tasks() -> list[Row]:
 def print_rows(rows: list[Row]) -> None:
     """Print a table of the names and what is said of them; the rest is left to the JSON."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     columns = [key for key in ("name", "description", "source") if key in rows[0]]
@@ -108,4 +106,4 @@ def print_rows(rows: list[Row]) -> None:
         table.add_column(column, no_wrap=column == "name", overflow="fold")
     for row in rows:
         table.add_row(*(str(row[column]) for column in columns))
-    Console(highlight=False, markup=False).print(table)
+    show(table)

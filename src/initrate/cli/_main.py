@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from initrate.cli._output import open_missing_streams, tell, write
 from initrate.errors import InputError, unknown
 
 GOOD, FINDING, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -43,8 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     initrate 0.1.0
     0
     """
+    open_missing_streams()
     try:
-        return _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+        try:
+            return _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+        finally:
+            write("", end="")  # What is still in the buffer fails here, and not at exit.
     except InputError as error:
         return _complain(str(error), BAD_INPUT)
     except ModuleNotFoundError as error:
@@ -57,19 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # Who read the output has gone. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return GOOD
+        return GOOD  # Who read the help has gone.
 
 
 def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(_help())
+        write(_help())
         return GOOD if arguments else BAD_INPUT
     if arguments[0] == "--version":
         from initrate import __version__
 
-        print(f"initrate {__version__}")
+        write(f"initrate {__version__}")
         return GOOD
     return parsed(arguments).run()
 
@@ -109,5 +111,5 @@ def _help() -> str:
 
 
 def _complain(message: str, code: int) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    tell(f"error: {' '.join(message.split())}")
     return code

@@ -15,6 +15,9 @@ from initrate.errors import InputError
 if TYPE_CHECKING:
     from initrate.study import StudyConfig
 
+MOST_MEMORY = 1_000_000
+"""GiB; what is above it is no memory of a machine."""
+
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
 """An option that is there or not; there is no `--no-...` beside it."""
 
@@ -79,6 +82,13 @@ class ExecutionOptions:
     """Whether a bucket that fails ends the study."""
     json: Switch = False
     """Write the results to standard output as JSON, in place of tables."""
+
+    def __post_init__(self) -> None:
+        if self.memory_limit is not None and not 0 < self.memory_limit <= MOST_MEMORY:
+            raise InputError(
+                f"--memory-limit is {self.memory_limit:g}: expected GiB above zero, "
+                f"{MOST_MEMORY:,} at most"
+            )
 
 
 def apply_settings(config: StudyConfig, settings: Sequence[str]) -> StudyConfig:

@@ -25,6 +25,7 @@ def parse(command: type[C], arguments: Sequence[str], *, prog: str) -> C:
     >>> parse(List, ["rules", "--json"], prog="initrate list")
     List(names='rules', json=True)
     """
+    _refuse_nothing(arguments)
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
@@ -36,6 +37,23 @@ def parse(command: type[C], arguments: Sequence[str], *, prog: str) -> C:
     if rest:
         raise InputError(_not_known(rest[0], command, prog=prog))
     return parsed
+
+
+def _refuse_nothing(arguments: Sequence[str]) -> None:
+    """Refuse "None" and empty words: tyro reads the one, and some commands the other, as absent."""
+    for k, argument in enumerate(arguments):
+        name, sign, word = argument.partition("=")
+        if not (name.startswith("--") and sign):
+            before = arguments[k - 1] if k else ""
+            is_value = before.startswith("--") and "=" not in before
+            name, word = before if is_value else "argument", argument
+        if word == "None" or not word.strip():
+            shown = "empty" if not word.strip() else f"{word!r}"
+            # A path may well have that name.
+            path = "; a folder of that name is ./None" if word == "None" else ""
+            raise InputError(
+                f"{name} is {shown}: expected a value; leave it out for what holds without it{path}"
+            )
 
 
 def _not_known(argument: str, command: type, *, prog: str) -> str:

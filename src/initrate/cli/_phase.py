@@ -55,7 +55,7 @@ class Phase:
         """Train the diagram and return the exit code."""
         from initrate.cli._study import run_study
 
-        return run_study(self.config(), self.execution)
+        return run_study(self.config(), self.execution, advise=True)
 
     def config(self) -> StudyConfig:
         """Return the study that the options say."""
@@ -67,7 +67,7 @@ class Phase:
             gamma=self.gamma,
             depth=self.depth,
             seeds=self._seeds(),
-            settings={name: found for name, found in named.items() if found},
+            settings={name: found for name, found in named.items() if found is not None},
         )
         config = apply_settings(study.config, self.settings)
         # The diagram has the rate across and the depth down, whatever the preset has.

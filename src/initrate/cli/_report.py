@@ -10,7 +10,8 @@ from typing import Annotated
 import tyro
 
 from initrate.cli._options import Switch, optional
-from initrate.errors import InputError
+from initrate.cli._output import write
+from initrate.errors import InputError, StoreError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +37,27 @@ class Report:
         from initrate.report import build_report, open_demo
         from initrate.study import Store
 
-        store = open_demo() if self.demo else Store.open(self.study or Path())
+        if self.study is not None:
+            _not_a_folder_of_studies(self.study)
+        store = open_demo() if self.study is None else Store.open(self.study)
         out = Path("initrate-demo") if self.demo and self.out is None else self.out
         page = build_report(store, out)
         if self.json:
-            print(json_module.dumps({"schema": 1, "study": str(store.path), "report": str(page)}))
+            write(json_module.dumps({"schema": 1, "study": str(store.path), "report": str(page)}))
         else:
-            print(f"report: {page}")
+            write(f"report: {page}")
         return 0
+
+
+def _not_a_folder_of_studies(folder: Path) -> None:
+    """Refuse a folder that holds studies and is none, as `studies` is, and name some of them."""
+    if (folder / "study.json").exists():
+        return
+    found = sorted(path.parent for path in folder.glob("*/study.json"))
+    if found:
+        names = ", ".join(path.name for path in found[:5]) + (", …" if len(found) > 5 else "")
+        n_studies = "a study" if len(found) == 1 else f"{len(found)} studies"
+        raise StoreError(
+            f"{folder} holds {n_studies} and is none itself ({names}): name one, as in "
+            f"initrate report {found[0]}"
+        )

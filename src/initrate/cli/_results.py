@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from initrate.cli._board import Board
-from initrate.cli._diagram import diagram, summary_table
+from initrate.cli._diagram import diagram
+from initrate.cli._output import show
+from initrate.cli._summary import summary_table
 
 if TYPE_CHECKING:
     from initrate.study import Store
@@ -42,9 +42,7 @@ def print_results(store: Store) -> None:
     board = Board(store.config)
     for row in store.cells().to_dicts():
         board.finish(row)
-    console = Console(highlight=False)
-    console.print(diagram(board))
-    console.print(summary_table(store.summary(), list(store.config.axes)))
+    show(diagram(board), summary_table(store.summary(), list(store.config.axes)))
 
 
 def _cell(row: Mapping[str, object], further: list[str]) -> dict[str, object]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from initrate.cli._display import display
 from initrate.cli._dry_run import dry_run
 from initrate.cli._interrupt import stop_on_signal
+from initrate.cli._next import next_step
 from initrate.cli._options import ExecutionOptions
+from initrate.cli._output import tell, write
 from initrate.cli._results import print_results, results
 from initrate.study import Store, StudyConfig, default_folder, run
 
 
-def run_study(config: StudyConfig, options: ExecutionOptions) -> int:
-    """Train the study, write its report, print its results; return the exit code."""
+def run_study(config: StudyConfig, options: ExecutionOptions, *, advise: bool = False) -> int:
+    """Train the study, write its report, print its results; return the exit code.
+
+    With `advise`, the last line says what to do next.
+    """
     folder = options.out or default_folder(config)
     if options.dry_run:
         return dry_run(config, options, folder)
@@ -36,33 +40,33 @@ def run_study(config: StudyConfig, options: ExecutionOptions) -> int:
             store = None
     if store is None:
         return _interrupted(folder)
-    return _finish(store, options)
+    return _finish(store, options, advise)
 
 
-def _finish(store: Store, options: ExecutionOptions) -> int:
-    if options.json:
-        json.dump(results(store), sys.stdout, indent=1, allow_nan=False)
-        print()
-    else:
-        print_results(store)
-    # Drawing libraries are loaded once the numbers are out.
+def _finish(store: Store, options: ExecutionOptions, advise: bool) -> int:
     from initrate.report import build_report
 
+    # JSON on standard output says that all went well: it comes after whatever may fail.
     page = build_report(store)
-    print(f"report: {page}", file=sys.stderr if options.json else sys.stdout)
     n_done, n_cells = store.progress()
+    if options.json:
+        tell(f"report: {page}")
+        write(json.dumps(results(store), indent=1, allow_nan=False))
+    else:
+        print_results(store)
+        write(f"report: {page}")
+        if advise and n_done == n_cells:
+            write(next_step(store.summary(), store.config))
     if n_done == n_cells:
         return 0
-    left = f"{n_cells - n_done} of {n_cells} runs failed; the same command tries them again"
-    print(left, file=sys.stderr)
+    tell(f"{n_cells - n_done} of {n_cells} runs failed; the same command tries them again")
     return 1
 
 
 def _interrupted(folder: Path) -> int:
     n_done, n_cells = Store.open(folder).progress()
-    print(
+    tell(
         f"interrupted: {n_done} of {n_cells} runs are done; the same command goes on from here "
-        f"(initrate report {folder} shows what there is)",
-        file=sys.stderr,
+        f"(initrate report {folder} shows what there is)"
     )
     return 130

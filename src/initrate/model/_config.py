@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args, get_type_hints
 
-from initrate.errors import InputError, unknown
+from initrate.errors import InputError, unknown, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,8 @@ class ModelConfig:
         hints = _hints()
         for field in fields(self):
             found = getattr(self, field.name)
-            if hints[field.name] is int and (
-                not isinstance(found, int) or isinstance(found, bool) or found < 1
-            ):
-                raise InputError(
-                    f"model {field.name} is {found!r}: expected a whole number of at least 1"
-                )
+            if hints[field.name] is int:
+                whole_number(f"model {field.name}", found, least=1, most=_MOST[field.name])
             known = get_args(hints[field.name])
             if known and found not in known:
                 raise unknown(f"model {field.name}", found, known)
@@ -59,6 +55,18 @@ class ModelConfig:
             raise InputError(f"model norm_eps is {self.norm_eps!r}: expected between 0 and 1")
         if self.positions == "rotary" and self.d_k % 2:
             raise InputError(f"model d_k is {self.d_k}: rotary positions need an even d_k")
+
+
+# Far beyond any use: a slip of the finger is told at once, not when memory runs out.
+_MOST = {
+    "n_layers": 10_000,
+    "d_model": 1_000_000,
+    "n_heads": 10_000,
+    "d_k": 1_000_000,
+    "d_v": 1_000_000,
+    "d_ff": 10_000_000,
+    "max_positions": 10_000_000,
+}
 
 
 @functools.cache

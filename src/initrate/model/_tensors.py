@@ -71,7 +71,7 @@ def n_parameters(config: ModelConfig, vocabulary: int) -> int:
     """Return the number of parameters of one model.
 
     >>> n_parameters(ModelConfig(), 128)
-    67456
+    67584
     """
     return sum(spec.size for spec in tensor_specs(config, vocabulary))
 

@@ -28,6 +28,10 @@ def build_report(store: Store, out: Path | None = None) -> Path:
     `report.html` is one file that needs nothing else; `figures/` beside it holds the same
     figures as SVG and PNG. Both go to the study's folder, or to `out`.
     """
+    if not isinstance(getattr(store, "path", None), Path):
+        raise InputError(
+            f"build_report got {type(store).__name__}: expected a Store, as from Store.open(folder)"
+        )
     for needed in ("jinja2", "matplotlib"):
         if importlib.util.find_spec(needed) is None:
             raise InputError(

@@ -6,12 +6,21 @@ The same study gives the same bytes: no date, fixed ids, text as outlines.
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from initrate.report._colours import LABELS, ink, label_style, ramp
 from initrate.report._grid import Grid
-from initrate.report._maps import SEEN_THRESHOLD, Map, MapCell, runs_shown
+from initrate.report._maps import (
+    SEEN_THRESHOLD,
+    Map,
+    MapCell,
+    pair_words,
+    probe_words,
+    runs_shown,
+)
 from initrate.report._source import Source, number
 from initrate.report._words import label_words, share
 
@@ -58,7 +67,9 @@ def draw_figures(source: Source, grid: Grid, maps: tuple[Map, ...]) -> tuple[Sav
     import matplotlib
 
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_STYLE}):
-        figures = [_saved(f"map-{one.key}", one.title, _map_figure(grid, one)) for one in maps]
+        figures = [
+            _saved(f"map-{one.key}", one.title, _map_figure(source, grid, one)) for one in maps
+        ]
         if grid.columns is not None and len(grid.columns.values) > 1:
             figures.append(_saved("seeds", "Seeds", _seed_figure(source, grid)))
     return tuple(figures)
@@ -74,7 +85,7 @@ def _saved(name: str, title: str, figure: Figure) -> SavedFigure:
     return SavedFigure(name, title, svg.getvalue(), png.getvalue())
 
 
-def _map_figure(grid: Grid, one: Map) -> Figure:
+def _map_figure(source: Source, grid: Grid, one: Map) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
     from matplotlib.figure import Figure
@@ -99,8 +110,15 @@ def _map_figure(grid: Grid, one: Map) -> Figure:
         shades = ScalarMappable(Normalize(0, 1), colours)
         bar = figure.colorbar(shades, ax=panels, fraction=0.035, pad=0.025, ticks=[0, 0.5, 1])
         bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
-    _map_legend(figure, one)
+    _map_legend(figure, one, caption(source, probe=one.key == "probe"))
     return figure
+
+
+def caption(source: Source, *, probe: bool = False) -> str:
+    """Return what a figure is of, so that it stands alone: variant, pair, number of seeds."""
+    pair = f"probe {probe_words(source)}" if probe else pair_words(source).removeprefix("the ")
+    seeds = source.seeds_in_words if source.finished else f"up to {source.seeds_in_words}"
+    return " · ".join(part for part in (source.variant, pair, seeds) if part)
 
 
 def _draw_cell(panel: Axes, cell: MapCell, kind: str, x: int, y: int) -> None:
@@ -142,6 +160,10 @@ def _draw_cell(panel: Axes, cell: MapCell, kind: str, x: int, y: int) -> None:
                 fontweight="bold",
             )
     else:
+        if cell.hatched:
+            panel.add_patch(
+                Rectangle(**box, facecolor="none", edgecolor="#00000066", hatch="/////")
+            )
         panel.text(x, y, "·", ha="center", va="center", color="#8b909a")
 
 
@@ -161,7 +183,7 @@ def _dress(panel: Axes, grid: Grid, n_columns: int, n_rows: int) -> None:
         side.set_visible(False)
 
 
-def _map_legend(figure: Figure, one: Map) -> None:
+def _map_legend(figure: Figure, one: Map, below: str) -> None:
     """Letters and hatching said in words under the figure, so that it stands alone."""
     words = []
     if one.kind == "label":
@@ -170,16 +192,17 @@ def _map_legend(figure: Figure, one: Map) -> None:
         words += [f"{label_style(name).letter}  {label_words(name)}" for name in ordered]
     if one.kind == "share" and any(cell.hatched for cell in one.cells):
         words.append(f"hatched: seen pairs below {SEEN_THRESHOLD:.2f}")
-    if words:
-        figure.text(
-            0.5,
-            -0.25 / figure.get_figheight(),
-            "     ".join(words),
-            ha="center",
-            va="top",
-            fontsize=7,
-            color="#5a606b",
-        )
+    lines = ["     ".join(words), below] if words else [below]
+    figure.text(
+        0.5,
+        -0.25 / figure.get_figheight(),
+        "\n".join(lines),
+        ha="center",
+        va="top",
+        fontsize=7,
+        linespacing=1.6,
+        color="#5a606b",
+    )
 
 
 def _seed_figure(source: Source, grid: Grid) -> Figure:
@@ -196,7 +219,7 @@ def _seed_figure(source: Source, grid: Grid) -> Figure:
         panel.set_axis_off()
     assert grid.columns is not None
     for panel, (_, row) in zip(panels.flat, rows, strict=False):
-        middles = []
+        middles: list[tuple[int, float]] = []
         for x, group in enumerate(row):
             found = [
                 number(source.cells[run], "inferential_accuracy")
@@ -204,11 +227,10 @@ def _seed_figure(source: Source, grid: Grid) -> Figure:
             ]
             shares = sorted(entry for entry in found if entry is not None)
             panel.plot([x] * len(shares), shares, "o", ms=3, mfc="none", mec="#1c5d99", mew=0.8)
-            if shares:
-                middle = len(shares) // 2
-                median = (shares[middle] + shares[-middle - 1]) / 2
-                middles.append((x, median))
-        panel.plot(*zip(*middles, strict=True), "-", lw=1, color="#1c5d99") if middles else None
+            # A line through single seeds would feign a trend that one seed cannot show.
+            middles.append((x, median(shares) if len(shares) > 1 else math.nan))
+        if any(not math.isnan(y) for _, y in middles):
+            panel.plot(*zip(*middles, strict=True), "-", lw=1, color="#1c5d99")
         panel.set_title(", ".join(row[0].settings[1:]), fontsize=8, loc="left")
         panel.set_ylim(-0.04, 1.04)
         panel.set_yticks([0, 0.5, 1])
@@ -220,4 +242,13 @@ def _seed_figure(source: Source, grid: Grid) -> Figure:
     figure.supxlabel(grid.columns.full, fontsize=8)
     figure.supylabel("composed share", fontsize=8)
     figure.tight_layout()
+    figure.text(
+        0.5,
+        -0.06 / figure.get_figheight(),
+        caption(source),
+        ha="center",
+        va="top",
+        fontsize=6.5,
+        color="#5a606b",
+    )
     return figure

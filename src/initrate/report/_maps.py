@@ -9,9 +9,10 @@ from statistics import fmean, median
 
 from initrate.report._colours import LABELS, label_style
 from initrate.report._grid import Grid, Group, by_seed, chosen_by_training_loss
-from initrate.report._source import Source, number
-from initrate.report._words import count_of, label_words, share
+from initrate.report._source import Row, Source, number
+from initrate.report._words import label_words, share, spread_words
 
+_COMMUTES = "commutes"
 SEEN_THRESHOLD = 0.9
 """Cells whose seen pairs fall below it are hatched, as in Fig. 2 of arXiv 2405.05409."""
 
@@ -95,6 +96,11 @@ def label_counts(source: Source, members: Sequence[int]) -> dict[str, int]:
     return {name: found[name] for name in [*known, *sorted(set(found) - set(known))]}
 
 
+def is_fitted(row: Row) -> bool:
+    """Return whether a run learned its seen pairs: only then it has an answer to judge."""
+    return row.get("fit") == "fitted"
+
+
 def maxima(source: Source, group: Group, column: str) -> list[float]:
     """Return, for each seed, the maximum of a column over the learning rates."""
     best: list[float] = []
@@ -105,22 +111,34 @@ def maxima(source: Source, group: Group, column: str) -> list[float]:
     return best
 
 
-def _measures(source: Source) -> list[_Measure]:
+def pair_words(source: Source) -> str:
+    """Return the pair that maps and labels are about: "the unseen pair (4, 3)"."""
     primary = next((p.text for p in source.pairs if not p.probe), "")
-    pair = f"the unseen pair ({primary.replace(',', ', ')})" if primary else "the unseen pair"
-    probes = [p.text.replace(",", ", ") for p in source.pairs if p.probe]
+    return f"the unseen pair ({primary.replace(',', ', ')})" if primary else "the unseen pair"
+
+
+def probe_words(source: Source) -> str:
+    """Return the pairs of the probe: "(1, 2) and (2, 1)"; empty where the task has none."""
+    return " and ".join(f"({p.text.replace(',', ', ')})" for p in source.pairs if p.probe)
+
+
+def _measures(source: Source) -> list[_Measure]:
+    pair = pair_words(source)
     inferential = f"Share of answers to {pair} that are the composed one."
     symmetric = f"Share of answers to {pair} that are the mirrored one."
     tail = " at lr by loss" if source.lrs else ""
     measures = [
         _Measure(
             f"inferential{tail and '-by-loss'}",
-            f"Inferential{tail}",
+            f"Composed (inferential){tail}",
             "inferential_accuracy",
             inferential,
         ),
         _Measure(
-            f"symmetric{tail and '-by-loss'}", f"Symmetric{tail}", "symmetric_accuracy", symmetric
+            f"symmetric{tail and '-by-loss'}",
+            f"Mirrored (symmetric){tail}",
+            "symmetric_accuracy",
+            symmetric,
         ),
         _Measure(
             "seen",
@@ -132,26 +150,33 @@ def _measures(source: Source) -> list[_Measure]:
             "probe",
             f"Probe{tail}",
             "probe_accuracy",
-            f"Share of composed answers to the probe ({') and ('.join(probes) or '–'}), "
+            f"Share of composed answers to the probe {probe_words(source) or '–'}, "
             "unseen in both orders.",
         ),
         _Measure(
-            "commutes",
+            _COMMUTES,
             f"Commutes{tail}",
-            "commutes",
-            "Share of questions to which both orders of the unseen pair get one answer.",
+            _COMMUTES,
+            "Share of questions to which both orders of the unseen pair get one answer. Runs that "
+            "are not fitted are left out: hatched cells without a number have no other.",
         ),
     ]
     if source.lrs:
         measures[:0] = [
             _Measure(
                 "inferential",
-                "Inferential, maximum",
+                "Composed (inferential), maximum",
                 "inferential_accuracy",
                 inferential,
                 most=True,
             ),
-            _Measure("symmetric", "Symmetric, maximum", "symmetric_accuracy", symmetric, most=True),
+            _Measure(
+                "symmetric",
+                "Mirrored (symmetric), maximum",
+                "symmetric_accuracy",
+                symmetric,
+                most=True,
+            ),
         ]
     return measures
 
@@ -178,10 +203,13 @@ def _share_cell(source: Source, group: Group, measure: _Measure) -> MapCell:
         seeds = maxima(source, group, measure.column)
         shown = fmean(seeds) if seeds else None
     else:
-        found = [number(source.cells[run], measure.column) for run in runs]
+        told = [run for run in runs if measure.key != _COMMUTES or is_fitted(source.cells[run])]
+        found = [number(source.cells[run], measure.column) for run in told]
         seeds = [value for value in found if value is not None]
         shown = median(seeds) if seeds else None
     hatched = _hatched(source, runs)
+    if measure.key == _COMMUTES and not seeds:
+        hatched = any(number(source.cells[run], _COMMUTES) is not None for run in runs)
     return MapCell(
         group=group,
         shown=shown,
@@ -227,12 +255,8 @@ def _spoken(
     if not group.members:
         return f"{group.words}: no run finished yet"
     if shown is None:
-        return f"{group.words}: no {title.lower()} value"
-    spread = (
-        f", {share(min(seeds))} to {share(max(seeds))} in {count_of(len(seeds), 'seed')}"
-        if len(seeds) > 1
-        else ""
-    )
+        return f"{group.words}: {'not fitted' if hatched else f'no {title.lower()} value'}"
+    spread = f", {spread_words(seeds)}"
     unfit = f", seen pairs below {SEEN_THRESHOLD:.2f}" if hatched else ""
     return f"{group.words}: {title.lower()} {share(shown)}{spread}{unfit}"
 

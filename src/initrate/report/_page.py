@@ -78,6 +78,7 @@ def render_page(
         levels=LEVELS,
         seen_threshold=SEEN_THRESHOLD,
         baselines=_baselines(source),
+        citation=citation(source),
         floors=[(_FLOORS.get(k, k), f"{nats:.2f}") for k, nats in source.floors.items()],
         comparable=_comparable(source, grid),
         facts=source.facts,
@@ -95,6 +96,25 @@ def render_page(
         css=Markup(_asset("style.css") + css()),
         script=Markup(_asset("charts.js") + _asset("page.js")),
         data=Markup(script_json(payload(source, grid))),
+    )
+
+
+def citation(source: Source) -> tuple[tuple[str, str], ...]:
+    """Return what to name when a result of this study is used, as (name, words) pairs."""
+    trained_by = source.environment.get("initrate") or source.version
+    where = f", study {source.identity}" if source.identity else ""
+    variant = f", {source.variant}" if source.variant else ""
+    return (
+        (
+            "this study",
+            f"initrate {trained_by}{where}{variant}, {source.seeds_in_words}, "
+            f"{count_of(len(source.cells), 'run')}.",
+        ),
+        (
+            "the paper",
+            "Zhang et al., Initialization is Critical to Whether Transformers Fit Composite "
+            "Functions by Reasoning or Memorizing, NeurIPS 2024, arXiv 2405.05409.",
+        ),
     )
 
 
@@ -116,6 +136,9 @@ def _row_label_width(grid: Grid) -> int:
 def _row_height(grid: Grid) -> str:
     """Return how high the cells are: a map of many rows should still fit on a screen."""
     n_rows = len(grid.facets[0].groups)
+    n_columns = len(grid.facets[0].groups[0])
+    if n_rows <= 2 and n_columns <= 4 and len(grid.facets) == 1:
+        return "few"
     return "low" if n_rows > 8 else "middle" if n_rows > 4 or len(grid.facets) > 1 else "high"
 
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from initrate.report._colours import label_style
 from initrate.report._grid import Grid, Group, chosen_by_training_loss
+from initrate.report._maps import is_fitted
 from initrate.report._source import Row, Source, number
-from initrate.report._words import axis_words, label_words, text_of
+from initrate.report._words import axis_words, label_words, spread_words, text_of
 
 CURVES = (
     "training_loss",
@@ -59,9 +60,19 @@ def payload(source: Source, grid: Grid) -> dict[str, object]:
         "positions": [_positions(source, row) for row in source.cells],
         "shifts": [_shifts(source, row) for row in source.cells],
         "floors": {name: _rounded(nats) for name, nats in source.floors.items()},
+        "meanings": _meanings(source),
         "lrs": [text_of(lr) for lr in source.lrs],
         "csv": _csv_columns(source),
     }
+
+
+def _meanings(source: Source) -> dict[str, str]:
+    """What each label found says, for the panel of the chosen cell."""
+    from initrate.study import LABELS
+
+    meanings: Mapping[str, str] = {str(name): words for name, words in LABELS.items()}
+    found = dict.fromkeys(str(row["label"]) for row in source.cells)
+    return {name: meanings[name] for name in found if name in meanings}
 
 
 def script_json(content: object) -> str:
@@ -89,7 +100,14 @@ def _start(source: Source, grid: Grid) -> int:
 
 def _group(source: Source, group: Group) -> dict[str, object]:
     chosen = chosen_by_training_loss(source, group) if source.lrs else ()
-    return {"words": group.words, "runs": list(group.members), "chosen": list(chosen)}
+    shown = chosen or group.members
+    found = [number(source.cells[run], "inferential_accuracy") for run in shown]
+    return {
+        "words": group.words,
+        "runs": list(group.members),
+        "chosen": list(chosen),
+        "spread": spread_words([entry for entry in found if entry is not None]),
+    }
 
 
 def _run(source: Source, row: Row) -> dict[str, object]:
@@ -108,7 +126,9 @@ def _run(source: Source, row: Row) -> dict[str, object]:
         "words": label_words(label),
         "diverged_step": row.get("diverged_step"),
     }
-    return found | {column: _rounded(number(row, column)) for column in _RUN_COLUMNS}
+    numbers = {column: _rounded(number(row, column)) for column in _RUN_COLUMNS}
+    # One constant answer to everything commutes too: of such runs it is no finding.
+    return found | numbers | ({} if is_fitted(row) else {"commutes": None})
 
 
 def _curves(source: Source) -> tuple[int, list[dict[str, list[float | None]]]]:

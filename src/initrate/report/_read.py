@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from initrate import __version__
+from initrate.errors import InputError
 from initrate.report._payload import CURVES
 from initrate.report._source import Axis, Pair, Row, Source
 from initrate.report._words import axis_words, count_of, text_of, texts_of
@@ -29,6 +30,7 @@ def read_source(store: Store) -> Source:
     config = store.config
     n_done, n_cells = store.progress()
     tasks = _tasks(config)
+    missing: list[str] = []
     return Source(
         name=config.name,
         description=config.description,
@@ -39,16 +41,22 @@ def read_source(store: Store) -> Source:
         cells=store.cells().to_dicts() if n_done else (),
         lrs=tuple(config.lrs),
         pairs=_pairs(tasks),
-        curves=_by_cell(store.curves(), ("step", *CURVES)),
+        curves=_with_first_rate(
+            _by_cell(store.curves(), ("step", *CURVES)), config.training.lr_start
+        )
+        if config.training.warmup_steps and "lr_start" not in config.axes
+        else _by_cell(store.curves(), ("step", *CURVES)),
         counts=_by_cell(_unseen(store.counts(), by="position"), None),
         shifts=_by_cell(_unseen(store.shifts()), None),
         tensors=_by_cell(store.tensors(), ("role", "tensor", "sigma_sqrt_d")),
-        timing=store.timing().to_dicts(),
+        timing=_unless_damaged(lambda: store.timing().to_dicts(), "timing", missing) or (),
         baselines=_baselines(tasks),
         floors=_floors(tasks),
         facts=_facts(config),
         config_text=dump_study(config),
-        environment=_environment(store.sessions),
+        environment=_environment(
+            _unless_damaged(lambda: store.sessions, "environment", missing) or ()
+        ),
         execution={
             "threads": store.plan.threads,
             "numbers": store.plan.dtype,
@@ -56,12 +64,37 @@ def read_source(store: Store) -> Source:
             "buckets": len(store.plan.buckets),
         },
         thresholds=asdict(store.thresholds),
+        missing=tuple(missing),
+        variant=", ".join(dict.fromkeys(task.variant for task in tasks)),
         # A study says of itself, in its file, that it is no more than this.
         demonstration="demonstration" in config.description.lower(),
         identity=config_digest(config)[:12],
         version=__version__,
         built=datetime.now(UTC),
     )
+
+
+def _unless_damaged(
+    read: Callable[[], Sequence[Mapping[str, Any]]], what: str, missing: list[str]
+) -> Sequence[Mapping[str, Any]] | None:
+    """What no result depends on is left out where it is damaged, and the page says so."""
+    try:
+        return read()
+    except (InputError, OSError):
+        missing.append(f"The {what} of this study cannot be read; the page does without it.")
+        return None
+
+
+def _with_first_rate(curves: Mapping[str, list[Row]], lr_start: float) -> dict[str, list[Row]]:
+    """Before the first update no learning rate is logged: there the warm-up begins."""
+
+    def begun(rows: list[Row]) -> list[Row]:
+        first = rows[0]
+        if first.get("step") != 0 or first.get("lr") is not None:
+            return rows
+        return [{**first, "lr": lr_start}, *rows[1:]]
+
+    return {cell: begun(rows) for cell, rows in curves.items()}
 
 
 def _by_cell(table: DataFrame, columns: Sequence[str] | None) -> dict[str, list[Row]]:

@@ -83,6 +83,10 @@ class Source:
     environment: Mapping[str, object] = field(default_factory=dict)
     execution: Mapping[str, object] = field(default_factory=dict)
     thresholds: Mapping[str, object] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    """What could not be read and the report does without, a sentence each."""
+    variant: str = ""
+    """The variant of the task, for captions; of several tasks, all of them."""
     demonstration: bool = False
     """Made to show the regimes, never evidence for a claim: the page says so at its head."""
     identity: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from initrate.report._colours import label_style
+from initrate.statistics import median_coverage, median_interval
 
 _AXES = {
     "gamma": ("γ", "initialization rate γ"),
@@ -37,12 +38,13 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
         "it carries over from other pairs.",
     ),
     (
-        "inferential",
+        "composed (inferential)",
         "The composed answer: first one anchor's map, then the other's. The paper calls models "
-        "that give it “reasoning” (arXiv 2405.05409).",
+        "that give it “reasoning” (arXiv 2405.05409). A run is labelled composed only where it "
+        "gives it to the probe too.",
     ),
     (
-        "symmetric",
+        "mirrored (symmetric)",
         "The mirrored answer: what the same two anchors mean in the order that was seen. The "
         "paper calls it “memorizing”; the probe tells whether it is a look-up.",
     ),
@@ -57,8 +59,14 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
         "one that composes and carries a single exception over does not.",
     ),
     (
+        "covers",
+        "How probable it is that the range of the seeds shown holds the median of all seeds there "
+        "could be: 75 % for three seeds. One seed has no range.",
+    ),
+    (
         "commutes",
-        "The share of questions for which both orders of a pair get the same answer.",
+        "The share of questions for which both orders of a pair get the same answer. Of runs that "
+        "are not fitted it is not shown: one constant answer would count as agreement.",
     ),
     (
         "σ√d",
@@ -166,6 +174,27 @@ def enumerate_words(parts: list[str]) -> str:
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def spread_words(values: Sequence[float]) -> str:
+    """Return how far seeds spread, and how surely that holds the median; "one seed" for one.
+
+    >>> spread_words([0.2, 0.5, 0.9]), spread_words([0.2])
+    ('range of 3 seeds 0.20 to 0.90 (covers 75 %)', 'one seed')
+    """
+    if len(values) < 2:
+        return "one seed" if values else "no seed"
+    _, low, high = median_interval(values)
+    whole = (low, high) == (min(values), max(values))
+    return (
+        f"{'range' if whole else 'interval'} of {len(values)} seeds {share(low)} to {share(high)} "
+        f"(covers {_percent(len(values))} %)"
+    )
+
+
+def _percent(n: int) -> int:
+    # Rounded down: a coverage is never told larger than it is.
+    return int(100 * median_coverage(n))
 
 
 def label_words(label: str) -> str:

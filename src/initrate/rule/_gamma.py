@@ -20,10 +20,10 @@ def std_from_gamma(gamma: float, d_in: int) -> float:
         std = float(d_in) ** -gamma
     except OverflowError:
         std = math.inf
-    if not math.isfinite(std):
+    if not math.isfinite(std) or std == 0:
+        what, cure = ("0", "smaller") if std == 0 else ("no finite number", "larger")
         raise InputError(
-            f"gamma is {gamma} with d_in {d_in}: the std d_in^-gamma is no finite number; "
-            "give a larger gamma"
+            f"gamma is {gamma} with d_in {d_in}: the std d_in^-gamma is {what}; give a {cure} gamma"
         )
     return std
 

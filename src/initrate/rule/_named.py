@@ -74,7 +74,7 @@ def named_rule(name: str, *, gamma: float | None = None, **changes: object) -> R
     >>> named_rule("paper-2405.05409", gamma=0.8).std("query", d_in=400) == 400**-0.8
     True
     """
-    if name not in RULES:
+    if not isinstance(name, str) or name not in RULES:
         raise unknown("rule", name, RULES)
     names = [f.name for f in fields(Rule) if f.name not in ("name", "gamma")]
     for key in changes:

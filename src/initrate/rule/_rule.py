@@ -145,7 +145,10 @@ class Rule:
         std = self.draw(role).std_at(d_in=whole_number("d_in", d_in, least=1))
         if std is None:
             return None
-        return std / self.residual_divisor(role, n_layers=n_layers)
+        divided = std / self.residual_divisor(role, n_layers=n_layers)
+        if std > 0 and divided == 0:
+            raise InputError(f"the std of {role!r} is too small for a float: give a larger one")
+        return divided
 
     def to_dict(self) -> dict[str, object]:
         """Return all fields as plain values; a gamma that is None is left out.
@@ -171,6 +174,8 @@ class Rule:
         # The named rules are rules themselves, so their module cannot be imported above.
         from initrate.rule._named import RULES
 
+        if not isinstance(plain, Mapping):
+            raise InputError(f"the rule is {plain!r}: expected a table of its options")
         names = [f.name for f in fields(cls)]
         for key in plain:
             if key not in names:

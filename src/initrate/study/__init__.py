@@ -21,6 +21,7 @@ from initrate.study._events import (
     StudyStarted,
 )
 from initrate.study._execution import ExecutionPlan, PlannedBucket, plan_execution
+from initrate.study._folder import folder_path
 from initrate.study._label import LABELS, Thresholds, Verdict, at_floor, label
 from initrate.study._presets import PRESETS, default_folder, preset, preset_text
 from initrate.study._range import axis_values
@@ -59,6 +60,7 @@ __all__ = [
     "cost",
     "default_folder",
     "dump_study",
+    "folder_path",
     "grid",
     "label",
     "load_study",

@@ -14,6 +14,7 @@ from initrate.rule import KEPT_ROLES, ROLE_GROUPS, ROLES, RULES, Rule
 from initrate.study._cell import Cell, check_seed
 from initrate.study._range import Value
 from initrate.study._sections import (
+    float_of,
     kinds,
     model_dict,
     model_table,
@@ -70,6 +71,8 @@ def axis_name(given: str) -> str:
     ('depth', 'depth', 'lr')
     """
     paths = axis_paths()
+    if not isinstance(given, str):
+        raise unknown("axis", given, paths)
     if given in paths:
         return given
     by_path = {path: name for name, path in paths.items()}
@@ -103,7 +106,7 @@ def of_its_kind(name: str, found: Value) -> Value:
     section, field = axis_path(name).split(".", 1)
     whole = isinstance(found, int) and not isinstance(found, bool)
     holds_float = field.startswith("gamma") or float in kinds(_SECTIONS[section]).get(field, ())
-    return float(found) if whole and holds_float else found
+    return float_of(name, cast("int", found)) if whole and holds_float else found
 
 
 def in_order(names: Mapping[str, object]) -> list[str]:

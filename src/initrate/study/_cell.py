@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from typing import cast
 
-from initrate.errors import InputError, unknown
+from initrate.errors import unknown, whole_number
 from initrate.model import ModelConfig
 from initrate.rule import ROLE_GROUPS, Gamma, Rule
 from initrate.study._sections import (
@@ -113,9 +113,8 @@ def seeds_table(table: Table) -> Seeds:
 
 def check_seed(seed: object) -> int:
     """Return the seed, or raise the InputError of one that is not a whole number from 0 on."""
-    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
-        raise InputError(f"seed is {seed!r}: expected a whole number of at least 0 and below 2^63")
-    return seed
+    whole_number("seed", seed, least=0, most=2**63 - 1)
+    return cast("int", seed)
 
 
 WEIGHT_ROLES = (

@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, TypeVar, get_args
+from typing import Literal, TypeVar, cast, get_args
 
-from initrate.errors import InputError, unknown
+from initrate.errors import InputError, unknown, whole_number
 from initrate.model import ModelConfig
 from initrate.rule import Rule
 from initrate.study._axis import axis_name, in_order, of_its_kind, with_seed, with_value
@@ -23,6 +23,20 @@ _V = TypeVar("_V")
 
 MOST_CELLS = 100_000
 """A study of more cells is taken for a slip in an axis."""
+
+
+_KINDS: Mapping[str, type] = {
+    "task": AnchorTask,
+    "model": ModelConfig,
+    "rule": Rule,
+    "training": Training,
+    "axes": Mapping,
+    "seed_axes": Mapping,
+}
+_A = {kind: f"a {kind.__name__}" for kind in (ModelConfig, Rule, Training)} | {
+    AnchorTask: "an AnchorTask, as variant('34-wrong') gives",
+    Mapping: "a mapping of names to values, as in {'gamma': (0.5, 0.8)}",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +70,9 @@ class StudyConfig:
 
     def __post_init__(self) -> None:
         _check_texts(self.name, self.description)
+        for name, kind in _KINDS.items():
+            if not isinstance(found := getattr(self, name), kind):
+                raise InputError(f"study {name} is {found!r}: expected {_A[kind]}")
         axes = _checked_axes(self.axes)
         object.__setattr__(self, "axes", MappingProxyType(axes))
         seed_axes = {name: _checked_seeds(v, name=name) for name, v in self.seed_axes.items()}
@@ -122,6 +139,8 @@ def override(config: StudyConfig, settings: Mapping[str, object]) -> StudyConfig
     >>> changed.training.lr, changed.model.n_layers, dict(changed.axes)
     (0.0005, 3, {})
     """
+    if not isinstance(settings, Mapping):
+        raise InputError(f"settings is {settings!r}: expected a mapping, as in {{'lr': 0.001}}")
     named = {axis_name(name): found for name, found in settings.items()}
     cell = Cell(config.task, config.model, config.rule, config.training, Seeds())
     for name in in_order(named):
@@ -142,9 +161,8 @@ def seeds_from_count(count: object) -> tuple[int, ...]:
     >>> seeds_from_count(3)
     (1, 2, 3)
     """
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_CELLS:
-        raise InputError(f"the count of seeds is {count!r}: expected a whole number of at least 1")
-    return tuple(range(1, count + 1))
+    whole_number("the count of seeds", count, least=1, most=MOST_CELLS)
+    return tuple(range(1, cast("int", count) + 1))
 
 
 def _products(axes: Mapping[str, tuple[Value, ...]]) -> list[dict[str, Value]]:
@@ -168,6 +186,12 @@ def _check_points(points: list[GridPoint]) -> None:
             )
         ids[point.id] = point
         task, model = point.cell.task, point.cell.model
+        outside = [k for k in point.cell.training.loss_positions if k >= task.length]
+        if outside:
+            raise InputError(
+                f"training loss_positions holds {outside[0]}: the task's sequences have "
+                f"{task.length} tokens; expected positions from 0 to {task.length - 1}"
+            )
         if model.positions == "learned" and task.length > model.max_positions:
             raise InputError(
                 f"model max_positions is {model.max_positions}: the task's sequences have "
@@ -204,6 +228,8 @@ def _checked_lrs(
 ) -> tuple[float, ...]:
     if protocol not in get_args(Protocol):
         raise unknown("protocol", protocol, get_args(Protocol))
+    if not isinstance(lrs, tuple | list):
+        raise InputError(f"protocol lrs is {lrs!r}: expected a list of learning rates")
     if (protocol == "best-lr") != bool(lrs):
         raise InputError(
             f"protocol {protocol!r} with lrs {list(lrs)}: give learning rates with 'best-lr', "

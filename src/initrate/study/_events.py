@@ -23,6 +23,8 @@ class StudyStarted:
     n_cells: int
     rows: Sequence[Mapping[str, object]]
     """The rows of the cells that are trained already, as `Store.cells` has them."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know, a line each: `initrate.tasks.lookup_note`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, cast, get_args
 
-from initrate.errors import InputError, StoreError, unknown
+from initrate.errors import InputError, StoreError, unknown, whole_number
 from initrate.model import ModelConfig
 from initrate.study._config import GridPoint, StudyConfig, grid
 from initrate.study._cost import cost
@@ -29,6 +30,8 @@ USUAL_MEMORY = 1.25 * GIBIBYTE
 """What the models of a bucket may take where no limit is given; torch itself takes some more."""
 WIDEST = 8
 """More models than this in a bucket gain nothing on a processor's caches."""
+_MOST_MEMORY = 10**9
+_DEVICE = re.compile(r"cpu|mps|cuda(:[0-9]{1,3})?")
 NARROWEST = 4
 """Seeds are taken together until the buckets have this many models, as far as there are any."""
 
@@ -75,7 +78,7 @@ class ExecutionPlan:
             raise StoreError("the execution plan has no list of buckets")
         planned = tuple(_planned(entry) for entry in cast("list[object]", buckets))
         plan = cls(**{**cast("dict[str, object]", dict(table)), "buckets": planned})  # pyright: ignore[reportArgumentType]
-        _check_options(plan.threads, plan.dtype)
+        _check_options(plan.threads, plan.dtype, plan.device)
         return plan
 
 
@@ -94,7 +97,7 @@ def plan_execution(
     takes more than usual is run alone.
     """
     threads = n_cores() if threads is None else threads
-    _check_options(threads, dtype)
+    _check_options(threads, dtype, device)
     _check_memory(memory_limit)
     buckets: list[PlannedBucket] = []
     for group in _groups(config):
@@ -157,20 +160,39 @@ def _width(group: Sequence[GridPoint], memory_limit: float | None) -> int:
     return max(1, min(WIDEST, int(limit // one)))
 
 
-def _check_options(threads: object, dtype: object) -> None:
-    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= 1024:
-        raise InputError(f"threads is {threads!r}: expected a whole number from 1 to 1024")
+def check_there(device: str) -> None:
+    """Check that this machine has the device; torch is asked, unless it is the processor."""
+    kind, _, number = device.partition(":")
+    if kind == "cpu":
+        return
+    import torch
+
+    n = torch.cuda.device_count() if kind == "cuda" else int(torch.backends.mps.is_available())
+    if int(number or 0) >= n:
+        raise InputError(
+            f"device is {device!r}: torch finds {n or 'no'} {kind} device{'s' * (n != 1)} here; "
+            "take another, such as 'cpu'"
+        )
+
+
+def _check_options(threads: object, dtype: object, device: object) -> None:
+    whole_number("threads", threads, least=1, most=1024)
     if dtype not in get_args(Dtype):
         raise unknown("dtype", dtype, get_args(Dtype))
+    if not isinstance(device, str) or not _DEVICE.fullmatch(device):
+        raise InputError(f"device is {device!r}: expected 'cpu', 'cuda', 'cuda:1' or 'mps'")
 
 
 def _check_memory(limit: object) -> None:
     if limit is None:
         return
     if isinstance(limit, int | float) and not isinstance(limit, bool):
-        if math.isfinite(limit) and limit > 0:
+        if 0 < limit <= _MOST_MEMORY:
             return
-    raise InputError(f"the memory limit is {limit!r}: expected GiB above zero")
+    shown = repr(limit) if not isinstance(limit, int) or limit < 10**20 else "beyond all bounds"
+    raise InputError(
+        f"the memory limit is {shown}: expected GiB above zero, at most {_MOST_MEMORY:,}"
+    )
 
 
 def _planned(entry: object) -> PlannedBucket:

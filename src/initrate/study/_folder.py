@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import cast
 
@@ -39,9 +41,35 @@ _LIMIT = 50_000_000
 """Bytes of an execution plan that are read: a plan of 100,000 cells has two million."""
 
 
+def folder_path(given: object) -> Path:
+    """Return the path of a folder that is given as a path or as text.
+
+    >>> folder_path("studies/laptop").name
+    'laptop'
+    """
+    if not isinstance(given, Path | str) or not str(given) or "\0" in str(given):
+        raise InputError(f"the folder is {given!r}: expected a path, as in 'studies/laptop'")
+    return Path(given)
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Tell what the system refuses while a study is read: one line that names the place."""
+    try:
+        yield
+    except OSError as error:
+        place = folder if error.filename is None else os.fsdecode(error.filename)
+        raise StoreError(
+            f"cannot read {shown(place)}: {error.strerror or error}; restore it, or give "
+            "yourself leave to read it"
+        ) from error
+
+
 def begin(folder: Path, config: StudyConfig, plan: ExecutionPlan, thresholds: Thresholds) -> None:
     """Write the folder of a new study, whole; a folder that holds anything is left as it is."""
-    if folder.is_dir() and not any(folder.iterdir()):
+    with reading(folder):
+        empty = folder.is_dir() and not any(folder.iterdir())
+    if empty:
         _fill(folder, config, plan, thresholds)
         return
     make_folder(folder.parent)
@@ -51,13 +79,16 @@ def begin(folder: Path, config: StudyConfig, plan: ExecutionPlan, thresholds: Th
 
 def is_new(folder: Path) -> bool:
     """Return whether a study may begin here: nothing there, or an empty folder."""
-    if folder.is_symlink() and not folder.exists():
-        raise StoreError(f"{shown(folder)} is a link to nothing: expected a folder for the study")
-    if not folder.exists():
-        return True
-    if not folder.is_dir():
-        raise StoreError(f"{shown(folder)} is a file: expected a folder for the study")
-    return not any(folder.iterdir())
+    with reading(folder):
+        if folder.is_symlink() and not folder.exists():
+            raise StoreError(
+                f"{shown(folder)} is a link to nothing: expected a folder for the study"
+            )
+        if not folder.exists():
+            return True
+        if not folder.is_dir():
+            raise StoreError(f"{shown(folder)} is a file: expected a folder for the study")
+        return not any(folder.iterdir())
 
 
 def write_study_json(folder: Path, config: StudyConfig, thresholds: Thresholds) -> None:
@@ -74,7 +105,8 @@ def write_study_json(folder: Path, config: StudyConfig, thresholds: Thresholds) 
 
 def read_study(folder: Path) -> tuple[StudyConfig, ExecutionPlan, Thresholds]:
     """Return what a study folder holds, checked: its configuration, plan and thresholds."""
-    _check_whole(folder)
+    with reading(folder):
+        _check_whole(folder)
     study = _mapping(folder / STUDY_JSON)
     if study.get("schema") != SCHEMA:
         raise StoreError(
@@ -91,10 +123,7 @@ def read_study(folder: Path) -> tuple[StudyConfig, ExecutionPlan, Thresholds]:
             )
     config = load_study(folder / STUDY_TOML)
     plan = ExecutionPlan.from_dict(_mapping(folder / EXECUTION))
-    thresholds = study.get("thresholds")
-    if not isinstance(thresholds, dict):
-        raise StoreError(f"{shown(folder / STUDY_JSON)} has no thresholds: expected a table")
-    return config, plan, Thresholds.from_dict(cast("dict[str, object]", thresholds))
+    return config, plan, _thresholds(folder / STUDY_JSON, study.get("thresholds"))
 
 
 def check_same(folder: Path, stored: StudyConfig, given: StudyConfig) -> None:
@@ -151,9 +180,28 @@ def _check_whole(folder: Path) -> None:
             f"{shown(folder)} is a half-written study: {missing[0]} is missing; restore it, or "
             "choose another folder"
         )
+    if not (folder / PARTS).exists():
+        raise StoreError(
+            f"{shown(folder)} has lost its folder {PARTS}: restore it, or make an empty one to "
+            "train all cells anew"
+        )
     for name in _FOLDERS:
         if (folder / name).exists() and not (folder / name).is_dir():
             raise StoreError(f"{shown(folder / name)} is a file: expected a folder")
+
+
+def _thresholds(file: Path, table: object) -> Thresholds:
+    """A stored study says every threshold: a default of another version would change labels."""
+    if not isinstance(table, dict):
+        raise StoreError(f"{shown(file)} has no thresholds: expected a table")
+    found = cast("dict[str, object]", table)
+    missing = [field.name for field in fields(Thresholds) if field.name not in found]
+    if missing:
+        raise StoreError(f"{shown(file)} lacks the threshold {missing[0]}: restore it")
+    try:
+        return Thresholds.from_dict(found)
+    except InputError as error:
+        raise StoreError(f"{shown(file)}: {error}") from error
 
 
 def _sessions(folder: Path) -> list[dict[str, object]]:

@@ -26,13 +26,13 @@ LABELS: Mapping[Label, str] = {
     "diverged": "the loss or a weight became infinite or not a number",
     "not_trained": "training sequences are not learned (yet)",
     "data_memorized": "training sequences are learned, seen pairs with other keys are not",
-    "composed": "the unseen pair gets the composed answer",
+    "composed": "the unseen pair gets the composed answer, and so does the probe, if any",
     "composed_with_mirrored_exception": "the unseen pair gets the mirrored answer, the probe the "
     "composed one: the exception is carried over to its mirror image",
     "mirrored_lookup": "the unseen pair gets the mirrored answer, the probe not the composed one",
     "mirrored": "the unseen pair gets the answer of its mirror image",
     "other": "the unseen pair gets a third answer, one and the same shift of the key",
-    "mixed": "the unseen pair gets no one answer",
+    "mixed": "the unseen pair gets no one answer, or the probe does not bear it out",
 }
 """Every label and what it says."""
 
@@ -67,6 +67,8 @@ class Thresholds:
     @classmethod
     def from_dict(cls, table: Mapping[str, object]) -> Thresholds:
         """Return the thresholds of a table; those it does not name keep their defaults."""
+        if not isinstance(table, Mapping):
+            raise InputError(f"thresholds is {table!r}: expected a table, as in {{'fitted': 0.95}}")
         known = [field.name for field in fields(cls)]
         for key in table:
             if key not in known:
@@ -87,6 +89,11 @@ def label(scalars: Mapping[str, object], thresholds: Thresholds | None = None) -
     >>> fitted = {"training_accuracy": 1.0, "seen_accuracy": 0.99}
     >>> label({**fitted, "n_unseen": 512, "unseen_composed": 480})
     Verdict(fit='fitted', label='composed')
+    With a probe (`probe_n` above 0), `composed` needs the composed answer on the probe as well:
+    composed on the primary pair alone is `mixed`.
+
+    >>> label({**fitted, "n_unseen": 512, "unseen_composed": 480, "probe_n": 512})
+    Verdict(fit='fitted', label='mixed')
     >>> label({"training_accuracy": 0.3, "seen_accuracy": 0.1})
     Verdict(fit='not_trained', label='not_trained')
     """
@@ -125,7 +132,12 @@ def _fit(scalars: Mapping[str, object], limits: Thresholds) -> Fit:
 
 def _answer(scalars: Mapping[str, object], limits: Thresholds) -> Label:
     if _passes(scalars, "unseen_composed", "n_unseen", limits):
-        return "composed"
+        probed = not scalars.get("probe_n")
+        return (
+            "composed"
+            if probed or _passes(scalars, "probe_composed", "probe_n", limits)
+            else "mixed"
+        )
     if _passes(scalars, "unseen_mirrored", "n_unseen", limits):
         return _mirrored(scalars, limits)
     if _passes(scalars, "unseen_top_shift_n", "n_unseen", limits):

@@ -14,6 +14,7 @@ from typing import IO
 
 from initrate.errors import StoreError
 from initrate.files import refused, shown
+from initrate.study._folder import reading
 
 
 @contextmanager
@@ -22,6 +23,14 @@ def held(path: Path) -> Iterator[None]:
 
     The system drops the lock of a process that died, so a stale one is taken over by itself.
     """
+    with reading(path):
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            # Followed, a link would have a file elsewhere emptied.
+            kind = "link" if path.is_symlink() else "folder" if path.is_dir() else "special file"
+            raise StoreError(
+                f"{shown(path)} is a {kind}: expected the study's lock, a plain file; remove it "
+                "and run the study again"
+            )
     try:
         file = path.open("a+", encoding="utf-8")
     except OSError as error:

@@ -35,8 +35,6 @@ def preset(name: str) -> StudyConfig:
     >>> preset("paper").training.steps
     77700
     """
-    if name not in PRESETS:
-        raise unknown("preset", name, PRESETS)
     return load_study(preset_text(name))
 
 
@@ -58,7 +56,7 @@ def preset_text(name: str) -> str:
     >>> preset_text("smoke").splitlines()[0]
     'schema = 1'
     """
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     file = resources.files("initrate.study") / "presets" / f"{name}.toml"
     return file.read_text(encoding="utf-8")

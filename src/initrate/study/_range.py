@@ -13,6 +13,10 @@ MOST_VALUES = 10_000
 """An axis longer than this is taken for a slip of the step."""
 
 
+_LARGEST = 2**64
+"""Whole numbers beyond this are no float's and no seed's."""
+
+
 def axis_values(given: object, *, name: str = "axis") -> tuple[Value, ...]:
     """Return the values of an axis: `"a:b:step"` with b included, `"a,b,c"`, a list, or one value.
 
@@ -27,7 +31,7 @@ def axis_values(given: object, *, name: str = "axis") -> tuple[Value, ...]:
     if isinstance(given, str):
         values = _from_text(given, name=name)
     elif isinstance(given, bool | int | float):
-        values = (given,)
+        values = (_checked(given, name=name),)
     elif isinstance(given, Sequence) and not isinstance(given, bytes):
         values = tuple(_checked(entry, name=name) for entry in given)
     else:
@@ -69,8 +73,8 @@ def _range(text: str, *, name: str) -> tuple[Value, ...]:
     numbers = [p for p in parts if isinstance(p, int | float) and not isinstance(p, bool)]
     if len(numbers) != len(parts) or len(parts) not in (2, 3):
         raise InputError(f"axis {name} is {text!r}: expected first:last:step, as in 0.3:1.0:0.1")
-    if not all(math.isfinite(number) for number in numbers):
-        raise InputError(f"axis {name} is {text!r}: expected finite numbers")
+    for number in numbers:
+        _checked(number, name=name)
     whole = all(isinstance(number, int) for number in numbers)
     if len(numbers) == 2 and not whole:
         raise InputError(f"axis {name} is {text!r}: expected a step, as in {text}:0.1")
@@ -98,6 +102,8 @@ def _range(text: str, *, name: str) -> tuple[Value, ...]:
 def _checked(entry: object, *, name: str) -> Value:
     if not isinstance(entry, bool | int | float | str):
         raise InputError(f"axis {name} holds {entry!r}: expected numbers or words")
+    if isinstance(entry, int) and abs(entry) > _LARGEST:
+        raise InputError(f"axis {name} holds a number beyond all bounds: expected at most 2^64")
     if isinstance(entry, float) and not math.isfinite(entry):
         raise InputError(f"axis {name} holds {entry!r}: expected finite numbers")
     return entry

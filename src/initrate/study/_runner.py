@@ -24,13 +24,19 @@ from initrate.study._events import (
     StudyDone,
     StudyStarted,
 )
-from initrate.study._execution import Dtype, ExecutionPlan, PlannedBucket, plan_execution
+from initrate.study._execution import (
+    Dtype,
+    ExecutionPlan,
+    PlannedBucket,
+    check_there,
+    plan_execution,
+)
 from initrate.study._label import Thresholds
 from initrate.study._lock import held
 from initrate.study._part import write_part
 from initrate.study._store import Store
 from initrate.study._tables import TIMING, bucket_tables, frame, parquet
-from initrate.tasks import AnchorTask, loss_floors
+from initrate.tasks import AnchorTask, lookup_note, loss_floors
 from initrate.training import Bucket, BucketResult, Execution, Interrupted, Lane, Progress
 
 OnError = Literal["stop", "continue"]
@@ -74,11 +80,17 @@ def run(
     """
     if on_error not in get_args(OnError):
         raise unknown("on_error", on_error, get_args(OnError))
-    path = Path(folder)
+    if not isinstance(config, StudyConfig):
+        raise InputError(f"the study is {config!r}: expected a StudyConfig, as load_study gives")
+    if thresholds is not None and not isinstance(thresholds, Thresholds):
+        raise InputError(f"thresholds is {thresholds!r}: expected a Thresholds")
+    path = _folder.folder_path(folder)
     options = {"threads": threads, "dtype": dtype, "device": device}
     given = {name: option for name, option in options.items() if option is not None}
     if _folder.is_new(path):
         plan = plan_execution(config, memory_limit=memory_limit, **given)  # pyright: ignore[reportArgumentType]
+        if train is None:
+            check_there(plan.device)
         _folder.begin(path, config, plan, thresholds or Thresholds())
     store = Store.open(path)
     _folder.check_same(path, store.config, config)
@@ -111,7 +123,9 @@ class _Session:
         _check_plan(store, self.points)
         n_done, n_cells = store.progress()
         rows = store.cells().to_dicts()
-        self.emit(StudyStarted(store.path, store.config, plan, n_done, n_cells, rows))
+        tasks = dict.fromkeys(point.cell.task for point in self.points.values())
+        notes = tuple(dict.fromkeys(note for task in tasks if (note := lookup_note(task))))
+        self.emit(StudyStarted(store.path, store.config, plan, n_done, n_cells, rows, notes))
         waiting = [k for k, b in enumerate(plan.buckets) if b.id not in store.parts()]
         if waiting:
             _folder.begin_session(store.path)

@@ -151,6 +151,18 @@ READERS: dict[str, Callable[[Table], object]] = {
 }
 
 
+def float_of(name: str, number: float) -> float:
+    """Return a number as a float; one that no float can hold is an InputError.
+
+    >>> float_of("lr", 1)
+    1.0
+    """
+    try:
+        return float(number)
+    except OverflowError as error:
+        raise InputError(f"{name} is beyond all bounds: expected a finite number") from error
+
+
 @cache
 def kinds(kind: type) -> Mapping[str, tuple[object, ...]]:
     """Return the types that each field of a dataclass may have.
@@ -175,7 +187,7 @@ def _numbers(kind: type, table: Table) -> dict[str, object]:
         if key in optional and entry == "none":
             entries[key] = None
         elif whole and float in kinds(kind).get(key, ()):
-            entries[key] = float(cast("int", entry))
+            entries[key] = float_of(key, cast("int", entry))
         else:
             entries[key] = entry
     return entries
@@ -203,7 +215,7 @@ def _decay_pair(pair: object) -> tuple[int, float]:
         step, factor = cast("list[object]", pair)
         number = isinstance(factor, int | float) and not isinstance(factor, bool)
         if isinstance(step, int) and not isinstance(step, bool) and number:
-            return step, float(cast("float", factor))
+            return step, float_of("a factor of decay_schedule", cast("float", factor))
     raise InputError(
         f"training decay_schedule holds {pair!r}: expected [step, factor], as in [100, 0.5]"
     )

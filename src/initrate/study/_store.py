@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from initrate.errors import StoreError, unknown
+from initrate.errors import InputError, StoreError, unknown
 from initrate.files import leftovers, make_folder, shown, write_whole
 from initrate.study import _folder
 from initrate.study._config import StudyConfig
@@ -45,7 +45,7 @@ class Store:
     @classmethod
     def open(cls, path: Path | str) -> Store:
         """Return the store of a study folder; a folder that is none is a `StoreError`."""
-        folder = Path(path)
+        folder = _folder.folder_path(path)
         return cls(folder, *_folder.read_study(folder))
 
     @property
@@ -63,7 +63,10 @@ class Store:
 
     def parts(self) -> dict[str, Part]:
         """Return the finished parts by bucket, in the order of the plan."""
-        folder = self.path / _folder.PARTS
+        with _folder.reading(self.path):
+            return self._parts(self.path / _folder.PARTS)
+
+    def _parts(self, folder: Path) -> dict[str, Part]:
         unfinished = set(leftovers(folder))
         names = {entry.name for entry in folder.iterdir() if entry not in unfinished}
         planned = {bucket.id: bucket.cells for bucket in self.plan.buckets}
@@ -110,7 +113,9 @@ class Store:
         """Return a row a bucket: when, where and how long it was trained."""
         pl = polars()
         found: list[DataFrame] = []
-        for path in sorted((self.path / _folder.TIMING).glob("*.parquet")):
+        with _folder.reading(self.path):
+            paths = sorted((self.path / _folder.TIMING).glob("*.parquet"))
+        for path in paths:
             try:
                 found.append(pl.read_parquet(path))
             except (pl.exceptions.PolarsError, OSError) as error:
@@ -135,6 +140,8 @@ class Store:
         return self.path / INDEX
 
     def _table(self, name: str, cell: str | None = None, *, bucket: str | None = None) -> DataFrame:
+        if cell is not None and not isinstance(cell, str):
+            raise InputError(f"cell is {cell!r}: expected the id of a cell")
         tables: list[DataFrame] = []
         for found, part in self.parts().items():
             if bucket not in (None, found) or (cell is not None and cell not in part.cells):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from initrate.statistics import median_interval
+from initrate.statistics import median_coverage, median_interval
 from initrate.study._config import StudyConfig
 from initrate.study._label import Thresholds, at_floor, label
 from initrate.study._tables import frame
@@ -46,9 +46,12 @@ def summary_rows(cells: DataFrame, config: StudyConfig) -> list[dict[str, object
     """Return a row a point of the grid, in the grid's order, over all its trained seeds.
 
     `median`, `low` and `high` are of the inferential accuracy; those of other accuracies carry
-    its name, as in `median_symmetric`. With the protocol best-lr they are of the run whose
-    learning rate has the lowest training loss, and the maxima over learning rates stand beside
-    them, called so; a seed counts once all its learning rates are trained.
+    its name, as in `median_symmetric`. `coverage` is the probability that low to high holds the
+    true median: 0.75 with 3 seeds; with one seed low, high and coverage are None.
+
+    With the protocol best-lr they are of the run whose learning rate has the lowest training loss,
+    and the maxima over learning rates stand beside them, called so; a seed counts once all its
+    learning rates are trained.
     """
     by_point: dict[tuple[object, ...], list[Row]] = {}
     for cell in cells.iter_rows(named=True):
@@ -82,10 +85,19 @@ def _over_seeds(runs: Sequence[Row]) -> dict[str, object]:
         ("probe_accuracy", "_probe"),
     ):
         numbers = _numbers(runs, name)
-        interval = median_interval(numbers) if numbers else (None, None, None)
+        interval = _interval(numbers)
         for statistic, number in zip(("median", "low", "high"), interval, strict=True):
             row[statistic + suffix] = number
+        if not suffix:
+            row["coverage"] = median_coverage(len(numbers)) if len(numbers) > 1 else None
     return row
+
+
+def _interval(numbers: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+    """One seed has a value and no interval."""
+    if len(numbers) < 2:
+        return (numbers[0] if numbers else None, None, None)
+    return tuple(median_interval(numbers))
 
 
 def _maxima(by_seed: Sequence[Sequence[Row]], chosen: Sequence[Row]) -> dict[str, object]:

@@ -39,6 +39,8 @@ def load_study(source: Path | str) -> StudyConfig:
     >>> load_study(text).axes["gamma"]
     (0.5, 0.6, 0.7)
     """
+    if not isinstance(source, Path | str):
+        raise InputError(f"the study file is {source!r}: expected a Path, or TOML as text")
     try:
         return config_from_dict(load_toml(source))
     except InputError as error:
@@ -113,6 +115,8 @@ def _flat(axes: Table) -> dict[str, tuple[Value, ...]]:
     flat: dict[str, tuple[Value, ...]] = {}
     for name, found in axes.items():
         if isinstance(found, Mapping):
+            if not found:
+                raise InputError(f"axis {name} is an empty table: expected values, as in [1, 2]")
             inner = _flat(cast("Table", found))
             flat |= {f"{name}.{rest}": values for rest, values in inner.items()}
         else:

@@ -8,6 +8,7 @@ from initrate.tasks._task import Integers, Score, Split, Task
 from initrate.tasks._variants import (
     TASKS,
     VARIANTS,
+    lookup_note,
     task_fields,
     task_from_dict,
     unseen_rows,
@@ -26,6 +27,7 @@ __all__ = [
     "Split",
     "Task",
     "baselines",
+    "lookup_note",
     "loss_floors",
     "task_fields",
     "task_from_dict",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from initrate.errors import InputError
+from initrate.errors import InputError, whole_number
 from initrate.tasks._maps import RANDOM_GROUPS, Pair, is_whole, n_pairs, tables, whole_of
 from initrate.tasks._split import key_cells
 
@@ -17,23 +17,14 @@ _LONGEST = 4_096
 _MOST_CELLS = 5_000_000
 
 
-def whole(name: str, given: object, *, least: int, most: int | None = None) -> int:
+def whole(name: str, given: object, *, least: int, most: int = 10**9) -> int:
     """Return a whole number in the range, or say what was found.
 
     >>> whole("length", 9, least=2)
     9
     """
-    if (
-        not isinstance(given, int)
-        or isinstance(given, bool)
-        or given < least
-        or (most is not None and given > most)
-    ):
-        upper = "" if most is None else f" and at most {most}"
-        raise InputError(
-            f"task {name} is {given!r}: expected a whole number of at least {least}{upper}"
-        )
-    return int(given)
+    whole_number(f"task {name}", given, least=least, most=most)
+    return cast("int", given)
 
 
 def pair_of(given: object, *, anchors: Sequence[int], n_anchors: int, what: str) -> Pair:
@@ -166,7 +157,7 @@ def check_pairs(task: AnchorTask) -> None:
     roles = [
         ("unseen", task.unseen),
         ("in the probe", task.probe),
-        ("overridden", tuple(pair for pair, _ in task.overrides)),
+        ("overridden", tuple(pair for pair, _ in task.plain_overrides)),
         ("in a random group", task.group_pairs),
     ]
     for role, pairs in roles:

@@ -92,8 +92,9 @@ def whole_of(given: object) -> int | None:
 def _bounded(given: object, name: str) -> int:
     number = int(cast(int, given))
     if abs(number) > _LARGEST:
+        shown = str(number) if abs(number) < 10**20 else "beyond all bounds"
         raise InputError(
-            f"the map of {name} has the number {number}: expected at most {_LARGEST} in size"
+            f"the map of {name} has the number {shown}: expected at most {_LARGEST} in size"
         )
     return number
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from initrate.errors import InputError, unknown
 from initrate.tasks._anchor import AnchorTask
+from initrate.tasks._baselines import baselines
 from initrate.tasks._checks import named
 from initrate.tasks._maps import described, tables
 
@@ -48,9 +49,9 @@ def _reflection(x: int) -> int:
 
 
 _CHANGES: Mapping[str, Mapping[str, object]] = {
-    "34-wrong": {},
+    "34-wrong": {"overrides": {"3,4": -6}},
     "without-34": {"unseen": ((4, 3), (3, 4)), "overrides": ()},
-    "34-wrong+probe": {"probe": ((1, 2), (2, 1))},
+    "34-wrong+probe": {"overrides": {"3,4": -6}, "probe": ((1, 2), (2, 1))},
     "nine-anchors": {
         "anchors": (1, 2, 3, 4, 5, 6, 7, 8, 9),
         "maps": (-4, -3, -2, -1, 0, 1, 2, 3, 4),
@@ -76,17 +77,27 @@ def variant(name: str, **changes: object) -> AnchorTask:
 def task_from_dict(given: Mapping[str, object]) -> AnchorTask:
     """Return the task of a mapping: a built-in variant by name, with the fields that differ.
 
-    A mapping that gives anchors and maps may have any name.
+    A task with anchors and maps of its own is called "own", or "own-" and more; only a mapping
+    that says all fields, as `to_dict` does, may have any name.
 
     >>> task_from_dict({"variant": "34-wrong", "pool": 20000}).pool
     20000
     """
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"the task is {given!r}: expected a table, as in {{'variant': '34-wrong'}}"
+        )
     name = given.get("variant")
     if name is None:
         raise InputError(f"the task has no variant: expected one of {', '.join(TASKS)}")
     rest = {field: found for field, found in given.items() if field != "variant"}
-    if name not in TASKS and "maps" in rest and "anchors" in rest:
+    own = isinstance(name, str) and (name == "own" or name.startswith("own-"))
+    if own and not {"anchors", "maps"} <= rest.keys():
+        raise InputError(f"task {name!r} lacks its anchors or its maps: give both")
+    if own or (name not in TASKS and {*task_fields()} - {"pool"} <= given.keys()):
         return AnchorTask.from_dict(given)
+    if name not in TASKS:
+        raise unknown("task", name, [*TASKS, "own"])
     return variant(cast(str, name), **rest)
 
 
@@ -102,6 +113,7 @@ def unseen_table(names: Iterable[str] = TASKS) -> list[dict[str, Any]]:
 def unseen_rows(task: AnchorTask) -> list[dict[str, Any]]:
     """Return what the unseen part of a task is: a row an unseen pair.
 
+    `lookup_composes` is True where a look-up of unordered pairs has the composed answer too.
     `reverse` says what became of the reversed pair in training; `mirrored` is None where there is
     no mirrored answer. A task without an unseen pair has one row, its `pair` None.
     """
@@ -113,8 +125,15 @@ def unseen_rows(task: AnchorTask) -> list[dict[str, Any]]:
         "overridden": ", ".join(named(pair) for pair in sorted(task.overridden)),
     }
     if not known.unseen:
-        empty = dict.fromkeys(["pair", "role", "composed", "reverse", "mirrored"])
+        empty = dict.fromkeys(
+            ["pair", "role", "composed", "reverse", "mirrored", "lookup_composes"]
+        )
         return [common | empty]
+    looked_up = {
+        row["pair"]: row["composed"]
+        for row in baselines(task)
+        if row["baseline"] == "unordered_lookup"
+    }
     rows: list[dict[str, Any]] = []
     for row in known.unseen:
         pair = known.pairs[row]
@@ -141,9 +160,26 @@ def unseen_rows(task: AnchorTask) -> list[dict[str, Any]]:
                 "mirrored": described(known.mirrored[row][at], known.keys[at])
                 if at.any()
                 else None,
+                "lookup_composes": looked_up[named(pair)] == 1,
             }
         )
     return rows
+
+
+def lookup_note(task: AnchorTask) -> str | None:
+    """Return a line where the primary pair cannot tell composing from looking up, else None.
+
+    >>> lookup_note(variant("34-wrong")) is None
+    True
+    """
+    primary = next(iter(unseen_rows(task)))
+    if not primary["lookup_composes"]:
+        return None
+    return (
+        f"task {task.variant!r}: a look-up of unordered pairs has the composed answer of "
+        f"({primary['pair']}) too, so that it cannot be told from composing; hold out the "
+        f"reversed pair as well"
+    )
 
 
 def task_fields() -> tuple[str, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
 
-from initrate.errors import InputError, unknown
+from initrate.errors import InputError, unknown, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,43 +54,54 @@ class Training:
         for name, known in _choices().items():
             if getattr(self, name) not in known:
                 raise unknown(f"training {name}", getattr(self, name), known)
-        for name, least in [("steps", 1), ("batch", 1), ("warmup_steps", 0), ("log_every", 1)]:
-            found = getattr(self, name)
-            if not isinstance(found, int) or isinstance(found, bool) or found < least:
-                raise InputError(
-                    f"training {name} is {found!r}: expected a whole number of at least {least}"
-                )
+        for name, least, most in _COUNTS:
+            whole_number(f"training {name}", getattr(self, name), least=least, most=most)
         for name, low, high in _RANGES:
             found = getattr(self, name)
-            if found is None and name in ("lr_final", "clip_norm"):
-                continue
-            if (
-                isinstance(found, bool)
-                or not isinstance(found, int | float)
-                or not math.isfinite(found)
-                or not low <= found < high
-            ):
-                upper = "" if math.isinf(high) else f" and below {high}"
-                raise InputError(
-                    f"training {name} is {found!r}: expected a finite number of at least "
-                    f"{low}{upper}"
-                )
+            if found is not None or name not in ("lr_final", "clip_norm"):
+                _number(f"training {name}", found, low, high)
         if self.clip_norm == 0:
             raise InputError("training clip_norm is 0: expected a positive number, or none")
         if self.eps == 0:
             raise InputError("training eps is 0: expected a positive number")
-        steps = [step for step, _ in self.decay_schedule]
-        if steps != sorted(set(steps)) or any(step < 0 for step in steps):
-            raise InputError(
-                f"training decay_schedule has steps {steps}: expected rising steps from 0 on"
-            )
-        if any(not math.isfinite(factor) or factor < 0 for _, factor in self.decay_schedule):
-            raise InputError("training decay_schedule has a factor that is negative or not finite")
+        _check_decay_schedule(self.decay_schedule)
         if (self.loss == "chosen") != bool(self.loss_positions):
             raise InputError(
-                f"training loss is {self.loss!r} with loss_positions {self.loss_positions}: "
+                f"training loss is {self.loss!r} with loss_positions {self.loss_positions!r}: "
                 "give positions with loss 'chosen', and only there"
             )
+        for position in self.loss_positions:
+            whole_number("a position of loss_positions", position, least=0, most=_MOST_STEPS)
+        if len(set(self.loss_positions)) < len(self.loss_positions):
+            raise InputError(f"loss_positions {self.loss_positions} name a position twice")
+
+
+def _number(name: str, found: object, low: float, high: float) -> None:
+    if not isinstance(found, int | float) or isinstance(found, bool):
+        shown = repr(found)
+    # Compared before it is made a float, which a whole number of 400 digits cannot be.
+    elif low <= found < high:
+        return
+    else:
+        shown = (
+            str(found) if isinstance(found, float) or abs(found) < 10**20 else "beyond all bounds"
+        )
+    upper = "" if math.isinf(high) else f" and below {high}"
+    raise InputError(f"{name} is {shown}: expected a finite number of at least {low}{upper}")
+
+
+def _check_decay_schedule(schedule: Iterable[object]) -> None:
+    steps: list[int] = []
+    for pair in schedule if isinstance(schedule, tuple) else (schedule,):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise InputError(
+                f"training decay_schedule has {pair!r}: expected a tuple of (step, factor) pairs"
+            )
+        step = whole_number("a step of decay_schedule", pair[0], least=0, most=_MOST_STEPS)
+        _number("a factor of decay_schedule", pair[1], 0.0, _LARGEST_DECAY)
+        steps.append(step)
+    if steps != sorted(set(steps)):
+        raise InputError(f"training decay_schedule has steps {steps}: expected rising steps")
 
 
 @functools.cache
@@ -100,6 +112,13 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 _INFINITY = math.inf
+_MOST_STEPS = 10**9
+_COUNTS = (
+    ("steps", 1, _MOST_STEPS),
+    ("batch", 1, 10**7),
+    ("warmup_steps", 0, _MOST_STEPS),
+    ("log_every", 1, _MOST_STEPS),
+)
 _LARGEST_LR, _LARGEST_DECAY = 1e30, 1e7
 """Beyond any use; their product is still a float32."""
 _RANGES = (

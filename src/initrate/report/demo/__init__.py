@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent / "study"
 
 
 def open_demo() -> Store:
-    """Return the store of the demo study: two cells of the laptop shape, at γ 0.5 and 0.8."""
+    """Return the store of the demo study: two cells of the laptop shape, at γ 0.6 and 0.8."""
     from initrate.study import Store
 
     return Store.open(FOLDER)

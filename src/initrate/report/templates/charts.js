@@ -50,7 +50,10 @@ function logTicks(low, high) {
       if (at >= low - 1e-9 && at <= high + 1e-9) (m === 1 ? decades : parts).push(tick);
     }
   }
-  return decades.length > 1 ? decades : [...decades, ...parts];
+  if (decades.length > 1) return decades;
+  const few = [...decades, ...parts];
+  // Within less than a decade 1, 2 and 5 may all lie outside: then even steps.
+  return few.length > 1 ? few : niceTicks(10 ** low, 10 ** high, 3).filter((tick) => tick > 0);
 }
 
 function keyOf(kinds) {
@@ -101,10 +104,10 @@ function lineChart(chart, spec) {
   for (const tick of spec.xTicks || niceTicks(xLow, xHigh, width < 300 ? 3 : 4)) {
     svg.append(shape("text", { x: xAt(tick), y: height - 6, "text-anchor": "middle" }, spec.xName ? spec.xName(tick) : brief(tick)));
   }
-  for (const floor of apart(spec.floors || [], yAt, 12)) {
-    if (floor.y < edge.top - 1 || floor.y > height - edge.bottom) continue;
-    for (const nats of floor.all) svg.append(shape("line", { class: "floor", x1: edge.left, x2: width - edge.right, y1: yAt(nats), y2: yAt(nats) }));
-    svg.append(shape("text", { x: width - edge.right, y: floor.y - 3, "text-anchor": "end" }, floor.name));
+  const floors = (spec.floors || []).filter(({ nats }) => yAt(nats) >= edge.top - 1 && yAt(nats) <= height - edge.bottom);
+  for (const floor of apart(floors, yAt, 12, height - edge.bottom)) {
+    svg.append(shape("line", { class: "floor", x1: edge.left, x2: width - edge.right, y1: yAt(floor.nats), y2: yAt(floor.nats) }));
+    svg.append(shape("text", { class: "floor-name", x: width - edge.right, y: floor.y, "text-anchor": "end" }, `${floor.name} ${floor.nats.toFixed(2)}`));
   }
   for (const line of spec.series) {
     let path = "", pen = "M";
@@ -127,16 +130,13 @@ function lastKnown(numbers) {
   return numbers.reduce((last, v) => (v === null ? last : v), null);
 }
 
-// Floors whose names would overlap share one line of text.
-function apart(floors, yOf, room) {
-  const places = [];
-  for (const { name, nats } of floors) {
-    const last = places[places.length - 1], y = yOf(nats);
-    if (last && Math.abs(last.y - y) < room) {
-      last.name += `, ${name}`;
-      last.all.push(nats);
-    } else places.push({ name, y, all: [nats] });
-  }
+// Names of floors that would overlap are moved down, each on its own line, within the chart.
+function apart(floors, yOf, room, bottom) {
+  const places = floors.map((floor) => ({ ...floor, y: yOf(floor.nats) - 3 })).sort((a, b) => a.y - b.y);
+  places.forEach((place, i) => {
+    if (i) place.y = Math.max(place.y, places[i - 1].y + room);
+  });
+  for (let i = places.length - 1, most = bottom - 2; i >= 0; i -= 1, most -= room) places[i].y = Math.min(places[i].y, most);
   return places;
 }
 

@@ -48,10 +48,12 @@ function mark(run) {
 
 function showPanel() {
   const group = data.groups[chosen.group], runs = runsShown();
+  const said = [...new Set(runs.map((run) => data.runs[run].label))].map((label) => data.meanings[label]).filter(Boolean);
   const parts = [element("h2", { id: "panel-title" }, group.words), element("p", { class: "sum" }, runs.length ? counted(runs) : "No run of this cell has finished yet.")];
+  if (said.length === 1) parts.push(element("p", { class: "meaning" }, `${said[0][0].toUpperCase()}${said[0].slice(1)}.`));
   if (data.lrs.length && group.runs.length) parts.push(lrChoice());
   if (runs.length) {
-    const columns = [["inferential_accuracy", "inferential"], ["symmetric_accuracy", "symmetric"], ["seen_accuracy", "seen"]].filter(([c]) => has(c));
+    const columns = [["inferential_accuracy", "inferential"], ["symmetric_accuracy", "symmetric"], ["probe_accuracy", "probe"], ["seen_accuracy", "seen"]].filter(([c]) => has(c));
     const table = element("table", { class: "seeds" });
     const lrColumn = data.lrs.length > 0;
     table.append(element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "seed"), ...(lrColumn ? [element("th", { scope: "col", class: "num" }, "lr")] : []), ...columns.map(([, name]) => element("th", { scope: "col", class: "num" }, name)))));
@@ -65,6 +67,7 @@ function showPanel() {
     }
     table.append(body);
     parts.push(element("div", { class: "sideways" }, table));
+    if (!data.lrs.length || chosen.lr === "chosen") parts.push(element("p", { class: "hint spread" }, group.spread.startsWith("one") ? `Inferential: ${group.spread}, no range.` : `Inferential: ${group.spread}.`));
     if (runs.length > 1) parts.push(element("p", { class: "hint" }, "Point at a seed to pick out its lines below. In the map, arrow keys move the choice."));
   }
   panel.replaceChildren(...parts);
@@ -148,8 +151,10 @@ function positionChart(runs, pair, named) {
 
 function showRuns() {
   const columns = ["label", "inferential_accuracy", "best_inferential_accuracy", "best_step", "symmetric_accuracy", "seen_accuracy", "training_accuracy", "probe_accuracy", "commutes", "final_training_loss", "diverged_step"].filter((c) => c === "label" || has(c));
+  // The best is taken on the small sample of the curve: it can lie below the final share of all questions.
+  const named = { best_inferential_accuracy: "best along the curve (512 questions)", best_step: "at step", inferential_accuracy: "inferential (all questions)" };
   const heads = ["cell", "seed", ...(data.lrs.length ? ["lr"] : []), ...columns];
-  const table = element("table", { class: "plain" }, element("thead", {}, element("tr", {}, ...heads.map((name) => element("th", { scope: "col", class: ["cell", "seed", "label"].includes(name) ? "" : "num" }, name.replace("_accuracy", "").replaceAll("_", " "))))));
+  const table = element("table", { class: "plain" }, element("thead", {}, element("tr", {}, ...heads.map((name) => element("th", { scope: "col", class: ["cell", "seed", "label"].includes(name) ? "" : "num" }, named[name] || name.replace("_accuracy", "").replaceAll("_", " "))))));
   const body = element("tbody");
   for (const at of data.groups[chosen.group].runs) {
     const run = data.runs[at];
