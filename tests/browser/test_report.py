@@ -255,7 +255,7 @@ def test_the_panel_shows_the_probe_and_what_the_seeds_spread_covers(open_page):
     page = open_page("mirrored")
     heads = page.locator("#panel .seeds thead th").all_inner_texts()
     assert heads == ["seed", "inferential", "symmetric", "probe", "seen"]
-    assert "(covers 75 %)" in page.locator("#panel .spread").inner_text()
+    assert "(covers 75\u00a0%)" in page.locator("#panel .spread").inner_text()
     page = open_page("demo")
     cell(page, "γ\u00a00.8").click()
     assert "carried over to its mirror image" in page.locator("#panel .meaning").inner_text()

@@ -4,6 +4,7 @@ import struct
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from initrate.report._figures import _seed_figure, caption, draw_figures
@@ -78,7 +79,9 @@ def test_single_seeds_are_not_joined_by_a_line(n_seeds, n_lines):
     figure = _seed_figure(source, make_grid(source))
     (panel,) = figure.axes
     joined = [
-        line for line in panel.lines if line.get_linestyle() == "-" and len(line.get_xdata()) > 2
+        line
+        for line in panel.lines
+        if line.get_linestyle() == "-" and np.size(line.get_xdata()) > 2
     ]
     assert len(joined) == n_lines
     assert any("seed" in text.get_text() for text in figure.texts)

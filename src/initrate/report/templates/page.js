@@ -67,7 +67,7 @@ function showPanel() {
     }
     table.append(body);
     parts.push(element("div", { class: "sideways" }, table));
-    if (!data.lrs.length || chosen.lr === "chosen") parts.push(element("p", { class: "hint spread" }, group.spread.startsWith("one") ? `Inferential: ${group.spread}, no range.` : `Inferential: ${group.spread}.`));
+    if (!data.lrs.length || chosen.lr === "chosen") parts.push(element("p", { class: "hint spread" }, `Inferential: ${group.spread.replace(" %", "\u00a0%")}${group.spread.startsWith("one") ? ", no range" : ""}.`));
     if (runs.length > 1) parts.push(element("p", { class: "hint" }, "Point at a seed to pick out its lines below. In the map, arrow keys move the choice."));
   }
   panel.replaceChildren(...parts);
