@@ -95,6 +95,11 @@ def test_names_from_files_are_escaped(tmp_path: Path) -> None:
         ({"seeds": "three"}, "seeds is 'three'"),
         ({"seeds": True}, "seeds is True"),
         ({"settings": {"lrr": 1}}, "did you mean 'lr'"),
+        ({"settings": [1]}, "settings is"),
+        ({"settings": {5: 1}}, "unknown axis '5'"),
+        ({"out": 5}, "the folder is 5"),
+        ({"preset": ["laptop"]}, "unknown preset"),
+        ({"depth": 10**26}, "beyond all bounds"),
     ],
 )
 def test_bad_input_is_said_before_anything_is_run(options: dict[str, object], says: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from initrate.errors import InputError
-from initrate.rule import Rule, Uniform, gamma_from_std, std_from_gamma
+from initrate.rule import Rule, Uniform, Zero, gamma_from_std, std_from_gamma
 
 PAPER = tomllib.loads((Path(__file__).parent / "paper_numbers.toml").read_text())
 TABLE = [
@@ -100,3 +100,14 @@ def test_std_must_be_positive(std: object) -> None:
 def test_a_std_beyond_all_numbers_is_refused() -> None:
     with pytest.raises(InputError, match="no finite number; give a larger gamma"):
         std_from_gamma(-1000.0, 64)
+
+
+def test_a_std_that_is_zero_as_a_float_is_refused() -> None:
+    with pytest.raises(InputError, match="is 0; give a smaller gamma"):
+        std_from_gamma(1e6, 64)
+    with pytest.raises(InputError, match="is 0; give a smaller gamma"):
+        Rule(gamma=1e6).std("query", d_in=64)
+    with pytest.raises(InputError, match="too small"):
+        Rule(gamma=179, residual="sqrt_2L").std("mlp_out", d_in=64, n_layers=10**6)
+    assert Rule(gamma=1e6).std("query", d_in=1) == 1.0
+    assert Rule(draws={"query": Zero()}).std("query", d_in=64) == 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -265,7 +266,7 @@ def test_the_laptop_presets_say_what_they_are() -> None:
         assert "never evidence for a claim" in PRESETS[name]
     laptop = preset("laptop")
     assert laptop.task.variant == "without-34"
-    assert len(laptop.axes["gamma"]) >= 7 and laptop.axes["depth"] == (2, 3, 4)
+    assert len(laptop.axes["gamma"]) >= 7 and laptop.axes["depth"] == (1, 2, 3)
     assert len(laptop.seeds) == 3
     assert preset("laptop-34-wrong").task.variant == "34-wrong+probe"
 
@@ -293,3 +294,76 @@ def test_unknown_preset() -> None:
     for read in (preset, preset_text):
         with pytest.raises(InputError, match="did you mean 'laptop'"):
             read("labtop")
+
+
+HUGE = "9" * 400
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"[training]\nlr = {HUGE}",
+        f"[training]\nsteps = {HUGE}",
+        f"[training]\ndecay_schedule = {{ piecewise = [[0, {HUGE}]] }}",
+        f"[model]\nd_model = {HUGE}",
+        f"[model]\nnorm_eps = {HUGE}",
+        f"[axes]\ndepth = {HUGE}",
+        f"[axes]\ndepth = [1, {HUGE}]",
+        f'[axes]\ndepth = "1:{HUGE}:1"',
+        f'[axes]\ngamma = "0.5,{HUGE}"',
+        f'[protocol]\nkind = "best-lr"\nlrs = [{HUGE}]',
+        f"[seeds]\nlist = [{HUGE}]",
+        f"[seeds]\ncount = {HUGE}",
+        f"[rule]\ngamma = {HUGE}",
+    ],
+)
+def test_numbers_beyond_all_bounds(lines: str) -> None:
+    text = f'schema = 1\n[task]\nvariant = "34-wrong"\n{lines}\n'
+    with pytest.raises(InputError) as caught:
+        grid(load_study(text))
+    assert len(str(caught.value)) < 200 and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("fields", ["split_modulus", "pool", "length", "key_high", "n_anchors"])
+def test_task_numbers_beyond_all_bounds(fields: str) -> None:
+    text = f'schema = 1\n[task]\nvariant = "34-wrong"\n{fields} = {HUGE}\n'
+    with pytest.raises(InputError, match=f"task {fields} is beyond all bounds"):
+        load_study(text)
+
+
+def test_positions_of_the_loss_lie_in_the_sequence() -> None:
+    task = variant("34-wrong")
+    for positions, inside in [((0, 8), True), ((9,), False)]:
+        training = Training(loss="chosen", loss_positions=positions)
+        config = StudyConfig(name="a", task=task, training=training)
+        if inside:
+            assert len(grid(config)) == 1
+        else:
+            with pytest.raises(InputError, match=r"loss_positions holds 9.*0 to 8"):
+                grid(config)
+
+
+def test_an_axis_that_is_an_empty_table() -> None:
+    for axes in ("gamma = {}", '"rule.gamma_by_role" = {}'):
+        text = f'schema = 1\n[task]\nvariant = "34-wrong"\n[axes]\n{axes}\n'
+        with pytest.raises(InputError, match="is an empty table"):
+            load_study(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"axes": [1]}, "axes is"),
+        ({"axes": {5: [1]}}, "unknown axis '5'"),
+        ({"seed_axes": [1]}, "seed_axes is"),
+        ({"seeds": 5}, "seeds list is 5"),
+        ({"lrs": 5}, "lrs is 5"),
+        ({"task": 5}, "task is 5"),
+        ({"model": 5}, "model is 5"),
+        ({"rule": "formula"}, "rule is 'formula'"),
+        ({"training": None}, "training is None"),
+    ],
+)
+def test_other_types_are_input_errors(fields: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        StudyConfig(**{"name": "a", "task": variant("34-wrong"), **fields})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,7 @@ from initrate.study import (
     measure_speed,
     plan_execution,
     preset,
+    run,
     step_operations,
 )
 from initrate.tasks import variant
@@ -156,3 +159,35 @@ def test_speed_and_time(config: StudyConfig) -> None:
     speed = measure_speed(cell, seconds=0.05, threads=1)
     assert 1e6 < speed < 1e15
     assert cost(cell).seconds(speed) > cost(cell).operations / speed
+
+
+@pytest.mark.parametrize("device", ["foo", "", "cuda:", "cuda:x", "cpu:0", 5, None, "mps\n"])
+def test_a_device_that_is_none_is_said_before_anything_is_written(
+    config: StudyConfig, tmp_path: Path, device: Any
+) -> None:
+    with pytest.raises(InputError, match="expected 'cpu', 'cuda'"):
+        plan_execution(config, device=device)
+    if device is not None:
+        with pytest.raises(InputError, match="device is"):
+            run(config, tmp_path / "s", device=device)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda:999"}, {"dtype": "float16"}])
+def test_what_this_machine_lacks_is_said_before_anything_is_written(
+    config: StudyConfig, tmp_path: Path, options: Any
+) -> None:
+    with pytest.raises(InputError, match=r"torch finds|unknown dtype"):
+        run(config, tmp_path / "s", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", [1e308, 10**400, 1.1e9, float("inf"), float("nan"), 0, True])
+def test_a_memory_limit_has_bounds(config: StudyConfig, limit: Any) -> None:
+    with pytest.raises(InputError, match="the memory limit is") as caught:
+        plan_execution(config, memory_limit=limit)
+    assert len(str(caught.value)) < 200
+
+
+def test_the_largest_memory_limit(config: StudyConfig) -> None:
+    assert plan_execution(config, memory_limit=1e9).buckets

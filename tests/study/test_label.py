@@ -49,7 +49,10 @@ def _least_that_passes(n: int) -> int:
         ({"n_unseen": 0}, "mixed"),
         ({"n_unseen": None, "unseen_composed": None}, "mixed"),
         # With the probe, a pair that is unseen in both orders.
-        ({"unseen_composed": 900, "probe_n": 800, "probe_composed": 0}, "composed"),
+        ({"unseen_composed": 900, "probe_n": 800, "probe_composed": 0}, "mixed"),
+        ({"unseen_composed": 900, "probe_n": 800, "probe_composed": 400}, "mixed"),
+        ({"unseen_composed": 900, "probe_n": 800, "probe_composed": 700}, "composed"),
+        ({"unseen_composed": 900, "probe_n": 0, "probe_composed": 0}, "composed"),
         (
             {"unseen_mirrored": 900, "probe_n": 800, "probe_composed": 700},
             "composed_with_mirrored_exception",

@@ -26,6 +26,7 @@ from initrate.study import (
     preset,
     run,
 )
+from initrate.tasks import variant
 from initrate.training import Bucket, BucketResult, Execution, Interrupted
 from tests.study import standin
 
@@ -263,3 +264,15 @@ def test_both_seeds_wait_together_where_one_is_narrow(tmp_path: Path, config: St
     store = run(narrow, tmp_path / "s", threads=1, train=standin.train)
     seeds = [store.cells(bucket)["seed"].to_list() for bucket in store.parts()]
     assert seeds == [[1, 2], [1, 2]]
+
+
+def test_what_a_reader_should_know_is_told_at_the_start(
+    config: StudyConfig, tmp_path: Path
+) -> None:
+    found: list[Event] = []
+    run(config, tmp_path / "a", train=standin.train, on_event=found.append)
+    commuting = replace(config, task=variant("34-wrong", overrides={}))
+    run(commuting, tmp_path / "b", train=standin.train, on_event=found.append)
+    first, second = (event for event in found if isinstance(event, StudyStarted))
+    assert first.notes == ()
+    assert len(second.notes) == 1 and "look-up of unordered pairs" in second.notes[0]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -218,15 +222,33 @@ OPENING: list[tuple[str, Spoil, str]] = [
     ),
     (
         "threshold",
-        lambda f: _rewrite(f / "study.json", lambda s: s.update(thresholds={"share": 2})),
-        "threshold share is 2",
+        lambda f: _rewrite(f / "study.json", lambda s: s["thresholds"].update(share=2)),
+        "study.json: threshold share is 2",
     ),
+    (
+        "a threshold less",
+        lambda f: _rewrite(f / "study.json", lambda s: s["thresholds"].pop("level")),
+        "study.json lacks the threshold level",
+    ),
+    (
+        "unknown threshold",
+        lambda f: _rewrite(f / "study.json", lambda s: s["thresholds"].update(shar=0.5)),
+        "study.json: unknown threshold 'shar'",
+    ),
+    ("no parts", lambda f: shutil.rmtree(f / "parts"), "has lost its folder parts"),
     (
         "parts a file",
         lambda f: (shutil.rmtree(f / "parts"), (f / "parts").write_text("")),
         "is a file",
     ),
 ]
+
+
+def _lock(folder: Path) -> Path:
+    lock = folder / "running" / "lock"
+    lock.unlink()
+    return lock
+
 
 READING: list[tuple[str, Spoil, str]] = [
     ("no manifest", lambda f: (_part(f) / "manifest.json").unlink(), "no manifest.json"),
@@ -367,6 +389,69 @@ def test_a_place_that_is_taken(
     with pytest.raises(StoreError, match=says) as caught:
         run(config, place, train=standin.train)
     assert "\n" not in str(caught.value) and _all_bytes(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [(Path.mkdir, "folder"), (lambda p: p.symlink_to(p.parent / "none"), "link")],
+)
+def test_a_lock_that_is_no_file(
+    store: Store, config: StudyConfig, make: Callable[[Path], object], kind: str
+) -> None:
+    make(_lock(store.path))
+    for attempt in (lambda: run(config, store.path, train=standin.train), lambda: relabel(store)):
+        with pytest.raises(StoreError, match=f"lock is a {kind}: .*remove it"):
+            attempt()
+    assert not (store.path / "running" / "none").exists()
+
+
+def test_parts_that_are_lost_while_a_store_is_open(store: Store) -> None:
+    shutil.rmtree(store.path / "parts")
+    with pytest.raises(StoreError, match=r"cannot read .*parts: No such file"):
+        store.cells()
+
+
+@pytest.mark.parametrize("locked", [".", "parts", "parts/PART", "timing"])
+def test_what_may_not_be_read(store: Store, locked: str) -> None:
+    """A child process without the rights of root says one line."""
+    place = store.path / locked.replace("PART", _part(store.path).name)
+    for folder in (store.path, *store.path.parents):
+        if folder.is_relative_to(Path(tempfile.gettempdir())):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    place.chmod(0)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.study.unreadable", str(store.path)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+    finally:
+        place.chmod(0o755)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout.count("\n") == 1 and str(place) in done.stdout
+    assert "ermission denied" in done.stdout or "is missing" in done.stdout
+
+
+@pytest.mark.parametrize("given", [5, None, [], "", "a\0b"])
+def test_what_is_no_path(config: StudyConfig, given: Any) -> None:
+    for attempt in (lambda: Store.open(given), lambda: run(config, given, train=standin.train)):
+        with pytest.raises(InputError, match="expected a path"):
+            attempt()
+
+
+def test_other_types_are_input_errors(store: Store, config: StudyConfig) -> None:
+    wrong: Any = 5
+    for attempt, says in [
+        (lambda: store.curves(wrong), "cell is 5"),
+        (lambda: relabel(store, wrong), "thresholds is 5"),
+        (lambda: run(wrong, store.path), "the study is 5"),
+        (lambda: run(config, store.path, thresholds=wrong), "thresholds is 5"),
+        (lambda: load_study(wrong), "the study file is 5"),
+    ]:
+        with pytest.raises(InputError, match=says):
+            attempt()
 
 
 def test_opening_what_is_not_there(tmp_path: Path) -> None:

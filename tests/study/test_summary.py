@@ -48,6 +48,10 @@ def test_over_seeds(by_gamma: StudyConfig) -> None:
     assert (first["gamma"], first["n_seeds"]) == (0.8, 3)
     assert first["labels"] == {"composed": 2, "mixed": 1}
     assert (first["median"], first["low"], first["high"]) == (0.9, 0.2, 1.0)
+    assert first["coverage"] == 0.75
+    # One seed has a value and no interval.
+    assert (second["low"], second["high"], second["coverage"]) == (None, None, None)
+    assert (second["median_seen"], second["low_seen"], second["high_seen"]) == (1.0, None, None)
     assert first["median_symmetric"] == pytest.approx(0.1)
     assert first["median_seen"] == 1.0 and first["median_probe"] is None
     assert (second["gamma"], second["n_seeds"], second["median"]) == (0.5, 1, 0.1)

@@ -9,6 +9,7 @@ from initrate.tasks import (
     TASKS,
     VARIANTS,
     AnchorTask,
+    lookup_note,
     task_from_dict,
     unseen_rows,
     unseen_table,
@@ -118,3 +119,63 @@ def test_bad_names(given: dict[str, object], message: str) -> None:
     with pytest.raises(InputError) as caught:
         task_from_dict(given)
     assert message in str(caught.value)
+
+
+OWN = {"variant": "own", "anchors": [1, 2, 3], "maps": [7, -3, 2], "unseen": ["3,1", "1,3"]}
+
+
+def test_own_maps_have_no_exception_unless_one_is_given() -> None:
+    assert task_from_dict(OWN).overridden == {}
+    four = {"variant": "own", "anchors": [1, 2, 3, 4], "maps": [7, -3, 2, 4]}
+    assert task_from_dict(four).overridden == {}
+    assert task_from_dict({**four, "overrides": {"3,4": -6}}).overridden == {(3, 4): -6}
+    assert AnchorTask(maps=(1, 2, 3, 4)).overridden == {}
+    assert AnchorTask(maps={1: 5, 2: 1, 3: -2, 4: -8}).overridden == {(3, 4): -6}
+    # A built-in variant keeps its own.
+    assert variant("34-wrong", maps=[1, 2, 3, 4]).overridden == {(3, 4): -6}
+    assert variant("34-wrong") == AnchorTask()
+
+
+@pytest.mark.parametrize("name", ["own", "own-maps"])
+def test_names_of_own_tasks(name: str) -> None:
+    task = task_from_dict({**OWN, "variant": name})
+    assert task.variant == name and task_from_dict(task.to_dict()) == task
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"variant": "34-wrng"}, "did you mean '34-wrong'"),
+        ({"variant": "mine"}, "unknown task 'mine'"),
+        ({"variant": "ownmaps"}, "did you mean 'own'"),
+    ],
+)
+def test_a_slip_in_a_name_is_no_own_task(changes: dict[str, object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        task_from_dict({**OWN, **changes})
+
+
+def test_an_own_task_needs_anchors_and_maps() -> None:
+    for left_out in ("anchors", "maps"):
+        given = {name: found for name, found in OWN.items() if name != left_out}
+        with pytest.raises(InputError, match="lacks its anchors or its maps"):
+            task_from_dict(given)
+
+
+@pytest.mark.parametrize("given", [5, None, [1]])
+def test_a_task_that_is_no_table(given: object) -> None:
+    for read in (task_from_dict, AnchorTask.from_dict):
+        with pytest.raises(InputError, match="expected a table"):
+            read(given)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_look_up_that_reaches_the_composed_answer_is_told() -> None:
+    """Maps that commute, with the reversed pair seen: a look-up cannot be told from composing."""
+    one_order = task_from_dict({**OWN, "unseen": ["3,1"]})
+    assert [row["lookup_composes"] for row in unseen_rows(one_order)] == [True]
+    note = lookup_note(one_order)
+    assert note is not None and "(3,1)" in note and "\n" not in note
+    assert lookup_note(task_from_dict(OWN)) is None
+    for name in TASKS:
+        assert lookup_note(variant(name)) is None
+        assert not any(row["lookup_composes"] for row in unseen_rows(variant(name)))

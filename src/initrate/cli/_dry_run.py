@@ -13,7 +13,6 @@ from initrate.cli._options import ExecutionOptions
 from initrate.cli._output import show, tell, write
 from initrate.study import Cost, GridPoint, StudyConfig, cost, grid, measure_speed, plan_execution
 
-
 SECONDS = 3.0
 """What measuring the speed takes at most, whatever sizes there are."""
 
@@ -124,17 +123,17 @@ def _print(sizes: Sequence[Size], folder: Path) -> None:
 def roughly(seconds: float) -> str:
     """Return a length of time with the digits that an estimate has.
 
-    >>> roughly(3), roughly(47), roughly(588), roughly(9000), roughly(86400 * 40)
-    ('3 s', '50 s', '10 min', '3 h', '40 days')
-    >>> roughly(3e9), roughly(1e30)
-    ('100 years', 'over a million years')
+    >>> roughly(3), roughly(47), roughly(588), roughly(9300), roughly(86400 * 41)
+    ('3 s', '45 s', '10 min', '3 h', '40 days')
+    >>> roughly(3.5e9), roughly(1e30)
+    ('110 years', 'over a million years')
     """
     year = 365 * 86_400
     if not seconds < 1e6 * year:
         return "over a million years"
     units = {"years": year, "days": 86_400, "h": 3600, "min": 60, "s": 1}
-    # A unit is taken from two of it on, so that one digit says enough.
+    # A unit is taken from about two of it on, so that whole ones say enough.
     unit = next((name for name, length in units.items() if seconds >= 1.95 * length), "s")
     number = max(seconds / units[unit], 1)
-    digits = 10 ** math.floor(math.log10(number))
-    return f"{round(number / digits) * digits:,} {unit}"
+    step = 1 if number < 20 else 5 if number < 100 else 10 ** (math.floor(math.log10(number)) - 1)
+    return f"{round(number / step) * step:,} {unit}"

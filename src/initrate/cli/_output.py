@@ -73,7 +73,7 @@ def wide_enough(console: Console) -> Console:
 
 
 def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123
 
 
 def _silence(stream: TextIO) -> None:

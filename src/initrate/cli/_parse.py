@@ -7,12 +7,15 @@ import contextlib
 import difflib
 import io
 import itertools
+import os
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import tyro
 
+from initrate.cli._output import NARROWEST
 from initrate.errors import InputError, unknown
 
 C = TypeVar("C")
@@ -28,7 +31,7 @@ def parse(command: type[C], arguments: Sequence[str], *, prog: str) -> C:
     _refuse_nothing(arguments)
     box = io.StringIO()
     try:
-        with contextlib.redirect_stderr(box):
+        with contextlib.redirect_stderr(box), _wide_enough():
             parsed, rest = tyro.cli(command, args=arguments, prog=prog, return_unknown_args=True)
     except SystemExit as end:
         if not end.code:
@@ -37,6 +40,23 @@ def parse(command: type[C], arguments: Sequence[str], *, prog: str) -> C:
     if rest:
         raise InputError(_not_known(rest[0], command, prog=prog))
     return parsed
+
+
+@contextlib.contextmanager
+def _wide_enough() -> Iterator[None]:
+    """Tell tyro of a terminal wide enough for its words: in a narrow one it shows none at all."""
+    if shutil.get_terminal_size().columns >= NARROWEST:
+        yield
+        return
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(NARROWEST)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
 
 
 def _refuse_nothing(arguments: Sequence[str]) -> None:
@@ -49,8 +69,8 @@ def _refuse_nothing(arguments: Sequence[str]) -> None:
             name, word = before if is_value else "argument", argument
         if word == "None" or not word.strip():
             shown = "empty" if not word.strip() else f"{word!r}"
-            # A path may well have that name.
-            path = "; a folder of that name is ./None" if word == "None" else ""
+            is_path = word == "None" and name in ("--out", "argument")
+            path = "; a path of that name is ./None" if is_path else ""
             raise InputError(
                 f"{name} is {shown}: expected a value; leave it out for what holds without it{path}"
             )
@@ -60,7 +80,8 @@ def _not_known(argument: str, command: type, *, prog: str) -> str:
     if not argument.startswith("-"):
         return f"argument {argument!r} is one too many; see {prog} --help"
     help_text = io.StringIO()
-    with contextlib.redirect_stdout(help_text), contextlib.suppress(SystemExit):
+    quiet = contextlib.redirect_stdout(help_text)
+    with quiet, _wide_enough(), contextlib.suppress(SystemExit):
         tyro.cli(command, args=["--help"], prog=prog)
     words = help_text.getvalue().replace(",", " ").split()
     options = list(dict.fromkeys(word for word in words if word.startswith("--")))

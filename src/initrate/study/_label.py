@@ -86,12 +86,12 @@ class Verdict(NamedTuple):
 def label(scalars: Mapping[str, object], thresholds: Thresholds | None = None) -> Verdict:
     """Return the fit and the label of a cell from its scalars and counts.
 
-    >>> fitted = {"training_accuracy": 1.0, "seen_accuracy": 0.99}
-    >>> label({**fitted, "n_unseen": 512, "unseen_composed": 480})
-    Verdict(fit='fitted', label='composed')
     With a probe (`probe_n` above 0), `composed` needs the composed answer on the probe as well:
     composed on the primary pair alone is `mixed`.
 
+    >>> fitted = {"training_accuracy": 1.0, "seen_accuracy": 0.99}
+    >>> label({**fitted, "n_unseen": 512, "unseen_composed": 480})
+    Verdict(fit='fitted', label='composed')
     >>> label({**fitted, "n_unseen": 512, "unseen_composed": 480, "probe_n": 512})
     Verdict(fit='fitted', label='mixed')
     >>> label({"training_accuracy": 0.3, "seen_accuracy": 0.1})
@@ -132,12 +132,10 @@ def _fit(scalars: Mapping[str, object], limits: Thresholds) -> Fit:
 
 def _answer(scalars: Mapping[str, object], limits: Thresholds) -> Label:
     if _passes(scalars, "unseen_composed", "n_unseen", limits):
-        probed = not scalars.get("probe_n")
-        return (
-            "composed"
-            if probed or _passes(scalars, "probe_composed", "probe_n", limits)
-            else "mixed"
+        borne_out = not scalars.get("probe_n") or _passes(
+            scalars, "probe_composed", "probe_n", limits
         )
+        return "composed" if borne_out else "mixed"
     if _passes(scalars, "unseen_mirrored", "n_unseen", limits):
         return _mirrored(scalars, limits)
     if _passes(scalars, "unseen_top_shift_n", "n_unseen", limits):

@@ -114,7 +114,10 @@ class Store:
         pl = polars()
         found: list[DataFrame] = []
         with _folder.reading(self.path):
-            paths = sorted((self.path / _folder.TIMING).glob("*.parquet"))
+            folder = self.path / _folder.TIMING
+            # Not `glob`, which takes a folder that may not be read for an empty one.
+            names = sorted(folder.iterdir()) if folder.exists() else []
+            paths = [path for path in names if path.suffix == ".parquet"]
         for path in paths:
             try:
                 found.append(pl.read_parquet(path))

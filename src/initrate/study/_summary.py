@@ -97,7 +97,8 @@ def _interval(numbers: Sequence[float]) -> tuple[float | None, float | None, flo
     """One seed has a value and no interval."""
     if len(numbers) < 2:
         return (numbers[0] if numbers else None, None, None)
-    return tuple(median_interval(numbers))
+    median, low, high = median_interval(numbers)
+    return median, low, high
 
 
 def _maxima(by_seed: Sequence[Sequence[Row]], chosen: Sequence[Row]) -> dict[str, object]:
