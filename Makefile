@@ -60,11 +60,13 @@ clean:
 
 # A stamp file says that the environment holds what pyproject.toml asks for.
 $(VENV)/lab.done: pyproject.toml $(VENV)/venv.done
+	@echo "installing torch and the laboratory (about 1 GB, some minutes) …"
 	$(if $(TORCH),$(PIP) install --quiet $(TORCH))
 	$(PIP) install --quiet --editable ".[lab]"
 	@touch $@
 
 $(VENV)/dev.done: pyproject.toml $(LOCK) $(VENV)/venv.done
+	@echo "installing torch, the laboratory and the tests' tools (about 1 GB, some minutes) …"
 	$(if $(LOCK),$(PIP) install --quiet --require-hashes --requirement $(LOCK))
 	$(if $(TORCH),$(PIP) install --quiet $(TORCH))
 	$(PIP) install --quiet $(if $(LOCK),--no-build-isolation) --editable ".[dev]"

@@ -54,6 +54,11 @@ CASES = {
     "zero threads": ([*SMOKE, "--threads", "0"], "threads"),
     "no memory": ([*SMOKE, "--memory-limit", "0"], "memory"),
     "too little memory": ([*SMOKE, "--memory-limit", "1e-6"], "memory limit"),
+    "memory beyond all bounds": ([*SMOKE, "--memory-limit", "1e308"], "--memory-limit"),
+    "memory that is not a number": ([*SMOKE, "--memory-limit", "nan"], "--memory-limit"),
+    "None as a folder": (["report", "None"], "./None"),
+    "None after an option": ([*SMOKE, "--gamma", "None"], "--gamma is 'None'"),
+    "empty folder": (["phase", "--preset", "smoke", "--out", ""], "--out is empty"),
     "neither file nor preset": (["run"], "one of the two"),
     "file and preset": (["run", "study.toml", "--preset", "smoke"], "one of the two"),
     "no such file": (["run", "nowhere.toml"], "nowhere.toml"),
@@ -77,6 +82,31 @@ def test_one_line_and_nothing_written(
     assert expected in one_line(errors)
     assert output == ""
     assert list(tmp_path.iterdir()) == []
+
+
+OPTIONS = (
+    *("--gamma", "--depth", "--seeds", "--seed-list", "--task", "--shape", "--rule", "--lrs"),
+    *("--protocol", "--preset", "--out", "--threads", "--memory-limit", "--on-error"),
+)
+
+
+@pytest.mark.parametrize("word", ["None", "", " "])
+@pytest.mark.parametrize("option", OPTIONS)
+def test_no_word_stands_for_the_default(option: str, word: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["phase", f"{option}={word}"]) == 2
+    assert one_line(capsys.readouterr().err).startswith(f"error: {option} is ")
+
+
+def test_a_folder_of_studies_is_told_with_what_it_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "study.json").write_text("{}")
+    assert main(["report", str(tmp_path)]) == 2
+    line = one_line(capsys.readouterr().err)
+    assert "holds 2 studies and is none itself (one, two)" in line
+    assert line.endswith(f"initrate report {tmp_path / 'one'}")
 
 
 STUDIES = {

@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
+from initrate.cli import main
 from initrate.cli._board import Board
 from initrate.cli._diagram import diagram
 from initrate.cli._display import PlainLines
+from initrate.cli._dry_run import SECONDS, Size, print_sizes, roughly, sizes_of
+from initrate.cli._next import next_step
+from initrate.cli._options import ExecutionOptions
+from initrate.cli._output import show
 from initrate.cli._progress import Pace, Progress, Speed
 from initrate.cli._summary import summary_table
 from initrate.study import (
@@ -90,6 +95,91 @@ def test_under_best_lr_a_seed_shows_the_rate_of_lowest_loss():
     board.finish(row(place[2], "mixed", final_training_loss=0.5))
     board.finish(row(place[3], "diverged", final_training_loss=float("nan"), diverged=True))
     assert [line.split() for line in shown(diagram(board)).splitlines()[3:4]] == [["1", "CX", "··"]]
+
+
+def test_under_best_lr_the_legend_counts_the_letters():
+    board = Board(config(protocol="best-lr", lrs=(1e-3, 2e-3)))
+    for k, cell in enumerate(board.places[0.5, 1]):
+        label = "mixed" if k % 2 else "composed"
+        board.finish(row(cell, label, final_training_loss=0.1 + k % 2))
+    text = shown(diagram(board))
+    assert "C composed (2)" in text and "mixed" not in text
+
+
+def test_the_summary_claims_no_more_than_its_seeds_show():
+    def of(n_seeds: int, **further: object) -> str:
+        found = {"gamma": 0.5, "n_seeds": n_seeds, "labels": {}, "median": 0.5, **further}
+        return shown(summary_table([found], ["gamma"]))
+
+    assert "0.50 (one seed)" in of(1, low=0.5, high=0.5)
+    assert "0.50 (one seed)" in of(1, low=None, high=None, coverage=0.0)
+    assert "0.40 to 0.60, range of 3 seeds" in of(3, low=0.4, high=0.6, coverage=0.75)
+    assert "0.40 to 0.60, range of 5 seeds" in of(5, low=0.4, high=0.6)
+    assert "0.40 to 0.60, 96% interval" in of(6, low=0.4, high=0.6)
+
+
+def test_under_best_lr_maxima_are_called_maxima():
+    found = {"gamma": 0.5, "n_seeds": 1, "labels": {"mixed": 1}, "median": 0.31, "low": None}
+    found |= {"high": None, "max_over_lr_inferential_accuracy": 0.87}
+    text = " ".join(shown(summary_table([found], ["gamma"])).split())
+    assert "composed: maximum" in text and "0.87" in text
+    assert "maxima may come from different runs" in text
+    assert "mirrored: maximum" not in text
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (({"not_trained": 2}, {"composed": 2}), "give them more steps, as in --set steps=40"),
+        (({"mixed": 1}, {"composed": 1}), "--seeds 3"),
+        (({"mixed": 2}, {"composed": 2}), "--gamma 0.5:0.8:0.06"),
+        (({"composed": 1, "mixed": 1}, {"mixed": 2}), "no border"),
+    ],
+)
+def test_the_next_step_follows_from_the_state(labels: tuple[dict[str, int], ...], expected: str):
+    rows = [
+        {"gamma": gamma, "n_seeds": sum(of_row.values()), "labels": of_row}
+        for gamma, of_row in zip((0.5, 0.8), labels, strict=True)
+    ]
+    line = next_step(rows, preset("smoke"))
+    assert line.startswith("next: ") and expected in line and "\n" not in line
+
+
+@pytest.mark.parametrize("columns", ["0", "5"])
+def test_a_narrow_terminal_shows_whole_words(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("COLUMNS", columns)
+    show(diagram(Board(config())))
+    assert "depth \\ gamma" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["phase", "--help"])
+    assert "--memory-limit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seconds", [0.01, 1592, 3e12, 1e30])
+def test_the_table_of_a_dry_run_breaks_no_word_at_80_columns(
+    seconds: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    print_sizes([Size(12, 1024, 9999, 9999, 999_999_999, 1.2e20, 2.0**36, seconds)], Path("s"))
+    lines = capsys.readouterr().out.splitlines()
+    assert "parameters" in lines[1] and "operations" in lines[1]
+    assert roughly(seconds) in lines[3] and len(lines) == 6
+
+
+def test_measuring_the_speed_has_an_end(monkeypatch: pytest.MonkeyPatch):
+    asked: list[float] = []
+
+    def measured(cell: object, *, seconds: float, threads: int | None) -> float:
+        asked.append(seconds)
+        return 1e9
+
+    monkeypatch.setattr("initrate.cli._dry_run.measure_speed", measured)
+    axes = {"d_model": tuple(range(4, 44, 2))}
+    sizes = sizes_of(replace(preset("smoke"), axes=axes), ExecutionOptions(threads=1))
+    assert len(sizes) == len(asked) == 20
+    assert sum(asked) <= SECONDS + 1e-9
 
 
 def test_the_share_done_weighs_cells_by_their_operations():

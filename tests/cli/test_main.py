@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from initrate.cli import main
-from tests.cli.process import ENVIRONMENT, run
+from tests.cli.process import ENVIRONMENT, one_line, run
 
 LIBRARIES = ("numpy", "torch", "polars", "tyro", "rich", "matplotlib", "plotly", "jinja2", "scipy")
 
@@ -109,6 +109,31 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path):
         check=False,
     )
     assert (child.returncode, child.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", ["list rules", "list rules --json", "phase --help", "--help"])
+def test_a_full_standard_output_is_one_line(words: str):
+    code, _, errors = in_shell(f"{words} >/dev/full")
+    assert code == 2
+    assert "standard output cannot be written: No space left" in one_line(errors)
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
+def test_without_standard_error_the_exit_code_stays_and_results_are_clean(closed: str):
+    assert in_shell(f"list rulez {closed}") == (2, "", "")
+    assert in_shell(f"list rules {closed}")[0] == 0
+
+
+def in_shell(words: str) -> tuple[int, str, str]:
+    """Return exit code, standard output and standard error of `initrate` in a shell."""
+    child = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m initrate {words}"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return child.returncode, child.stdout, child.stderr
 
 
 def test_the_process_ends_with_the_exit_code(tmp_path: Path):

@@ -14,11 +14,13 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
 from initrate.cli import main
 from initrate.cli._results import CELL_KEYS
+from initrate.errors import StoreError
 from tests.cli.process import ENVIRONMENT, SMALL, one_line, run, start, without_rights
 
 LONG = ["--set", "steps=100000", "--set", "log_every=50"]
@@ -84,6 +86,58 @@ def test_the_end_shows_diagram_summary_and_report(
     assert output.splitlines()[-1].startswith("next: 2 of 2 runs are not trained")
     assert (trained / "report.html").stat().st_size > 1000
     assert "2 done already" in errors
+
+
+def test_json_comes_only_when_the_report_is_written(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def refuse(*of: object) -> None:
+        raise StoreError("no report: disk full")
+
+    monkeypatch.setattr("initrate.report.build_report", refuse)
+    assert main(["phase", *SMALL, "--out", str(trained), "--json"]) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert "disk full" in one_line(errors)
+
+
+@pytest.mark.parametrize(("full", "code"), [(True, 2), (False, 0)])
+def test_an_output_that_nobody_takes_loses_no_report(
+    full: bool, code: int, trained: Path, tmp_path: Path
+):
+    folder = tmp_path / "study"
+    shutil.copytree(trained, folder)
+    (folder / "report.html").unlink()
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Path("/dev/full").open("w") as device:
+        child = subprocess.run(
+            [sys.executable, "-m", "initrate", "phase", *SMALL, "--out", str(folder), "--json"],
+            env=ENVIRONMENT,
+            stdout=device if full else writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    os.close(writer)
+    assert child.returncode == code, child.stderr
+    assert "Traceback" not in child.stderr and "Exception ignored" not in child.stderr
+    assert (folder / "report.html").exists()
+
+
+def test_failed_runs_give_their_exit_code_also_when_nobody_reads(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def to_nobody(*words: str, file: TextIO | None = None, **options: object) -> None:
+        if file is None:
+            raise BrokenPipeError
+        print(*words, file=file)
+
+    monkeypatch.setattr("initrate.study.Store.progress", lambda store: (1, 2))
+    monkeypatch.setattr("initrate.cli._output._silence", lambda stream: None)
+    monkeypatch.setattr("initrate.cli._output.print", to_nobody, raising=False)
+    assert main(["phase", *SMALL, "--out", str(trained), "--json"]) == 1
+    assert "1 of 2 runs failed" in capsys.readouterr().err
 
 
 def test_a_dry_run_writes_nothing_and_tells_the_size(

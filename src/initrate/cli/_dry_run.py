@@ -42,7 +42,7 @@ def dry_run(config: StudyConfig, options: ExecutionOptions, folder: Path) -> int
     if options.json:
         write(json.dumps(_as_json(sizes, folder), indent=1))
     else:
-        _print(sizes, folder)
+        print_sizes(sizes, folder)
     return 0
 
 
@@ -100,11 +100,12 @@ def _as_json(sizes: Sequence[Size], folder: Path) -> dict[str, object]:
     }
 
 
-def _print(sizes: Sequence[Size], folder: Path) -> None:
+def print_sizes(sizes: Sequence[Size], folder: Path) -> None:
+    """Print a row a size of model, and the study in a line."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     heads = ("depth", "width", "runs", "buckets", "parameters", "operations", "memory", "time")
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
@@ -126,11 +127,11 @@ def roughly(seconds: float) -> str:
     >>> roughly(3), roughly(47), roughly(588), roughly(9300), roughly(86400 * 41)
     ('3 s', '45 s', '10 min', '3 h', '40 days')
     >>> roughly(3.5e9), roughly(1e30)
-    ('110 years', 'over a million years')
+    ('110 years', '3e+22 years')
     """
     year = 365 * 86_400
     if not seconds < 1e6 * year:
-        return "over a million years"
+        return f"{seconds / year:.0e} years"
     units = {"years": year, "days": 86_400, "h": 3600, "min": 60, "s": 1}
     # A unit is taken from about two of it on, so that whole ones say enough.
     unit = next((name for name, length in units.items() if seconds >= 1.95 * length), "s")
