@@ -215,12 +215,13 @@ def test_without_a_terminal_events_become_lines(capsys: pytest.CaptureFixture[st
     progress = Progress(Board(study))
     lines, cells = PlainLines(progress), [point.id for point in progress.board.points]
     plan = plan_execution(study, threads=1)
-    lines.take(StudyStarted(Path("here"), study, plan, 1, 8, [row(cells[0], "mixed")]))
+    lines.take(StudyStarted(Path("here"), study, plan, 1, 8, [row(cells[0], "mixed")], ("mind",)))
     lines.take(BucketStarted("b", 0, 2, cells[1:4], resumed=False))
     lines.take(progress_of(progress.board, *cells[1:4], step=10, share=0.5))
     lines.take(BucketDone("b", 0, 2, 1.0, [row(cell, "composed") for cell in cells[1:4]], 4, 8))
     lines.take(BucketFailed("c", 1, 2, cells[4:], "MemoryError: no room"))
-    first, second, third = capsys.readouterr().err.splitlines()
+    first, note, second, third = capsys.readouterr().err.splitlines()
+    assert note == "note: mind"
     assert first == f"here: 8 runs in {len(plan.buckets)} buckets, 1 done already"
     assert second.startswith("4 of 8 runs, 5") and second.endswith(": 3 composed, 1 mixed")
     assert third == "bucket 2 of 2 failed: MemoryError: no room"

@@ -43,8 +43,15 @@ def display(config: StudyConfig) -> Iterator[Callable[[Event], None]]:
         refresh_per_second=4,
         transient=True,
     )
+
+    def take(event: Event) -> None:
+        progress.take(event)
+        if isinstance(event, StudyStarted):
+            for note in event.notes:
+                console.print(f"note: {note}", markup=False)
+
     with live:
-        yield progress.take
+        yield take
 
 
 @dataclass(slots=True)
@@ -63,6 +70,8 @@ class PlainLines:
                 f"{event.folder}: {count_of(event.n_cells, 'run')} in "
                 f"{count_of(n_buckets, 'bucket')}, {event.n_done} done already"
             )
+            for note in event.notes:
+                self._write(f"note: {note}")
         elif isinstance(event, BucketDone):
             labels = self.progress.board.labels().items()
             words = ", ".join(f"{n} {label_style(label).name}" for label, n in labels)
