@@ -278,7 +278,7 @@ def table(rows: Sequence[Row], threads: int) -> str:
     lines = [
         f"milliseconds a step of one model, {threads} threads, torch {torch.__version__}; "
         "median [least, most] of alternating rounds",
-        f"{'size':8}{'models':>7}{'rounds':>7}{'engine':>24}{'plain':>24}"
+        f"{'size':8}{'models':>7}{'rounds':>7}{'engine':>28}{'plain':>28}"
         f"{'times faster':>20}{'promised':>9}{'last only':>12}{'':>6}"
         f"{'GEMM peak GFLOP/s':>22}{'used':>6}",
     ]
@@ -288,7 +288,7 @@ def table(rows: Sequence[Row], threads: int) -> str:
         faster = f"{row.speedup:.2f} [{row.speedup_low:.2f}, {row.speedup_high:.2f}]"
         peak = f"{row.peak_gflops:.0f} [{row.peak_low:.0f}, {row.peak_high:.0f}]"
         lines.append(
-            f"{row.size:8}{row.n_models:>7}{row.rounds:>7}{engine:>24}{plain:>24}"
+            f"{row.size:8}{row.n_models:>7}{row.rounds:>7}{engine:>28}{plain:>28}"
             f"{faster:>20}{row.least:>9.1f}{row.last_only_ms:>12.2f}{row.last_only_speedup:>6.2f}{peak:>22}{row.engine_utilisation:>6.2f}"
         )
     return "\n".join(lines)
