@@ -14,12 +14,13 @@ PRESET ?= laptop
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help phase test test-browser lint types contracts format lock clean
+.PHONY: help phase test test-browser bench lint types contracts format lock clean
 
 help:
 	@echo "make phase         set up, train the $(PRESET) phase diagram, write the report"
 	@echo "make test          set up, run all tests that need nothing beyond pip"
 	@echo "make test-browser  the tests that drive the report in Chromium"
+	@echo "make bench         the engine against one module after another"
 	@echo "make lint types contracts   ruff, pyright, import-linter"
 	@echo "make lock          renew requirements/ci.txt"
 
@@ -31,6 +32,9 @@ test: $(VENV)/dev.done
 
 test-browser: $(VENV)/dev.done
 	$(BIN)/python -m pytest -m browser tests/browser $(ARGS)
+
+bench: $(VENV)/dev.done
+	$(BIN)/python -m benchmarks.engine $(ARGS)
 
 lint: $(VENV)/dev.done
 	$(BIN)/ruff check .

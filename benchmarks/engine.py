@@ -1,6 +1,6 @@
 """The batched engine against the plain way: speed of training steps, in one alternating run.
 
-    PYTHONPATH=src python -m benchmarks.engine --sizes laptop paper --seconds 60
+    make bench ARGS="--sizes laptop paper --seconds 50"
 
 Plain is one `nn.Module` after another, eager, on the same sequences: `benchmarks/plain.py`, whose
 forward gives the logits of every position, as a module's does. Beside it stands the same with one
