@@ -1,5 +1,6 @@
 """Studies: grids of cells, how they are run, and the folder that holds all that came out."""
 
+from initrate.study._agreement import Agreement, agreement
 from initrate.study._axis import axis_name, axis_path, axis_paths, with_value
 from initrate.study._cell import Cell, one_rate
 from initrate.study._config import (
@@ -32,6 +33,7 @@ from initrate.study._toml import config_digest, config_to_dict, dump_study, load
 __all__ = [
     "LABELS",
     "PRESETS",
+    "Agreement",
     "BucketDone",
     "BucketFailed",
     "BucketProgress",
@@ -49,6 +51,7 @@ __all__ = [
     "Thresholds",
     "Train",
     "Verdict",
+    "agreement",
     "at_floor",
     "axis_name",
     "axis_path",
