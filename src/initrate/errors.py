@@ -14,6 +14,10 @@ class StoreError(InputError):
     """A study folder that is not what it should be: foreign, half-written, tampered, or full."""
 
 
+class FindingError(AssertionError):
+    """A model whose weights are not what a rule says, told in one line: for tests of users."""
+
+
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     """Return the error for a name that is not known, with the nearest valid one.
 

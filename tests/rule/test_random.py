@@ -120,25 +120,27 @@ def philox(counter: int, key: tuple[int, int]) -> list[int]:
     return words
 
 
-def word(seed: int, name: str, place: int) -> int:
-    block, inside = divmod(place, 65_536)
-    text = f"initrate-draw-1\0{seed}\0{name}\0{block}".encode()
+def word(seed: int, name: str, block: int, index: int) -> int:
+    """The word of this index in the stream of a block."""
+    text = f"initrate-draw-2\0{seed}\0{name}\0{block}".encode()
     digest = hashlib.blake2b(text, digest_size=16).digest()
     key = (int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little"))
     # NumPy counts up before it makes the first four words.
-    return philox(inside // 4 + 1, key)[inside % 4] >> 11
+    return philox(index // 4 + 1, key)[index % 4]
 
 
 @pytest.mark.parametrize("place", [0, 1, 4095, 4096, 8191, 8192, 65_535, 65_536, 100_001])
 def test_the_stream_derived_again_in_plain_python(place: int) -> None:
-    chunk, inside = divmod(place, 8192)
-    first, second = chunk * 8192 + inside % 4096, chunk * 8192 + inside % 4096 + 4096
-    radius = math.sqrt(-2 * math.log((word(4, "w", first) + 1) / 2**53))
-    turn = 2 * math.pi * word(4, "w", second) / 2**53
+    block, in_block = divmod(place, 65_536)
+    chunk, inside = divmod(in_block, 8192)
+    bits = word(4, "w", block, chunk * 4096 + inside % 4096)
+    radius = math.sqrt(-2 * math.log(((bits >> 24) + 1) / 2**40))
+    turn = 2 * math.pi * ((bits % 2**24 + 0.5) / 2**24 - 0.5)
     normal = radius * (math.cos(turn) if inside < 4096 else math.sin(turn))
-    # One unit in the last place of float32: mathematical functions may round differently.
-    assert float(unit_normal(4, "w", 1, start=place)[0]) == pytest.approx(normal, rel=1.2e-7)
-    uniform = (word(4, "w", place) + 0.5) / 2**52 - 1
+    # The sine is a float32's: a few units in the last place of a number of the radius's size.
+    found = float(unit_normal(4, "w", 1, start=place)[0])
+    assert found == pytest.approx(normal, abs=radius * 2e-7)
+    uniform = ((word(4, "w", block, in_block) >> 11) + 0.5) / 2**52 - 1
     assert float(unit_uniform(4, "w", 1, start=place)[0]) == pytest.approx(uniform, rel=1.2e-7)
 
 

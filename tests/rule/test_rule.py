@@ -73,7 +73,7 @@ def test_each_option_changes_its_roles_and_no_other(option: dict, roles: tuple[s
 def test_every_weight_role_is_in_one_group_or_by_itself() -> None:
     grouped = [role for roles in ROLE_GROUPS.values() for role in roles]
     assert len(grouped) == len(set(grouped))
-    assert set(ROLES) == {*grouped, "router", "convolution", "norm", "bias", "structured"}
+    assert set(ROLES) == {*grouped, "router", "convolution", "linear", "norm", "bias", "structured"}
 
 
 def test_a_role_wins_over_its_group_across_options() -> None:

@@ -17,11 +17,13 @@ ROLES: tuple[str, ...] = (
     "unembedding",
     "router",
     "convolution",
+    "linear",
     "norm",
     "bias",
     "structured",
 )
-"""Every role a tensor can have. Roles are never guessed from a shape."""
+"""Every role a tensor can have; `linear` is a map with another part: a head, a pooler, a projection
+between two parts of a model. Roles are never guessed from a shape."""
 
 ROLE_GROUPS: dict[str, tuple[str, ...]] = {
     "embedding": ("token_embedding",),

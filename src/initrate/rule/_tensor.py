@@ -15,9 +15,9 @@ from initrate.rule._random import unit_normal, unit_uniform
 from initrate.rule._roles import EMBEDDING_ROLES, check_role, group_of
 from initrate.rule._rule import Rule
 
-_SMALLEST = float(np.finfo(np.float32).tiny)
-# The largest unit normal is 8.6 (see _random), so ten std must fit into float32.
-_LARGEST = float(np.finfo(np.float32).max) / 10
+SMALLEST = float(np.finfo(np.float32).tiny)
+# The largest unit normal is 7.45 (see _random), so ten std must fit into float32.
+LARGEST = float(np.finfo(np.float32).max) / 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def draw_tensor(
         if isinstance(draw, Uniform)
         else draw.std_at(d_in=tensor_d_in(rule, spec))
     ) / rule.residual_divisor(spec.role, n_layers=n_layers)
-    if not _SMALLEST <= factor <= _LARGEST:
+    if not SMALLEST <= factor <= LARGEST:
         raise InputError(
             f"{spec.name!r} would be drawn with a std of about {factor:.1e}, which float32 cannot "
             "hold: give a gamma nearer to 0.5"

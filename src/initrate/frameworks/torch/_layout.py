@@ -1,0 +1,139 @@
+"""Layouts: which axes of a parameter are inputs, and what its parts are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from initrate.errors import InputError, unknown
+from initrate.rule import DENSE_ROLES, Slice
+from initrate.rule._roles import check_role
+
+AXES = ("out", "in", "kernel", "copy", "row", "width")
+"""Words for axes: outputs; inputs; places that one output adds up; independent copies of a map,
+such as experts; rows of a table; and the width of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a fused parameter and the roles it may have."""
+
+    roles: tuple[str, ...]
+    where: Slice | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What a parameter is: a word for each axis, and its parts.
+
+    >>> Axes(("out", "in"), parts=(Part(("query",)),)).d_in((8, 64))
+    64
+    """
+
+    words: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = (Part(DENSE_ROLES),)
+    keep: str = ""
+    zero: str = ""
+    refuse: str = ""
+    divide_d_in: int = 1
+    """What the product of the inputs is divided by: of a transposed convolution its stride."""
+
+    def _product(self, shape: Sequence[int], *words: str) -> int | None:
+        sides = [side for side, word in zip(shape, self.words, strict=True) if word in words]
+        return math.prod(sides) if sides else None
+
+    def d_in(self, shape: Sequence[int]) -> int | None:
+        """Return how many inputs one output adds up, or the width of a table's row."""
+        if not self.words:
+            return None
+        if "width" in self.words:
+            return self._product(shape, "width")
+        found = self._product(shape, "in", "kernel")
+        return None if found is None else max(1, found // self.divide_d_in)
+
+    def d_out(self, shape: Sequence[int]) -> int | None:
+        """Return how many outputs one input feeds."""
+        return self._product(shape, "out") if self.words else None
+
+    def rows(self, shape: Sequence[int]) -> int | None:
+        """Return how many rows a table has."""
+        if "width" not in self.words:
+            return None
+        return self._product(shape, "row") or 1
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Layout:
+    """What the parameters of a user's own module are: a word for each axis of each of them.
+
+    The words are `out`, `in`, `kernel` (places that one output adds up), `copy` (independent
+    maps, such as experts), and of a table `row` and `width`. Of a table the role is
+    `token_embedding` unless it is said. The same can stand on the class, as
+    `initrate_layout = {"weight": ("out", "in")}`.
+
+    >>> layout = Layout("MyLinear", weight=("out", "in"), role="mlp_in")
+    >>> layout.axes["weight"].d_in((256, 64))
+    64
+    """
+
+    module: type | str
+    """The class, or its name."""
+    axes: Mapping[str, Axes] = field(default_factory=dict)
+
+    def __init__(
+        self, module: type | str, *, role: str | None = None, **parameters: Sequence[str] | str
+    ) -> None:
+        if not isinstance(module, type | str):
+            raise InputError(f"layout of {module!r}: expected a class or its name")
+        name = module if isinstance(module, str) else module.__name__
+        if not parameters:
+            raise InputError(f"layout of {name!r} names no parameter: weight=('out', 'in'), say")
+        axes = {key: _axes(name, key, words, role) for key, words in parameters.items()}
+        object.__setattr__(self, "module", module)
+        object.__setattr__(self, "axes", axes)
+
+    def fits(self, module_class: type) -> bool:
+        """Return whether the class is the layout's, or is derived from it."""
+        if isinstance(self.module, str):
+            return any(base.__name__ == self.module for base in module_class.__mro__)
+        return issubclass(module_class, self.module)
+
+
+def _axes(name: str, key: str, words: Sequence[str] | str, role: str | None) -> Axes:
+    """Return what the words of a layout say of one parameter."""
+    if isinstance(words, str):
+        if words in ("keep", "norm", "bias"):
+            roles = {"keep": ("structured",), "norm": ("norm",), "bias": ("bias",)}[words]
+            return Axes(parts=(Part(roles),), keep="kept by its layout" if words == "keep" else "")
+        raise unknown(
+            f"word for {key!r} in the layout of {name!r}", words, ("keep", "norm", "bias")
+        )
+    words = tuple(words)
+    for word in words:
+        if word not in AXES:
+            raise unknown(f"axis of {key!r} in the layout of {name!r}", word, AXES)
+    table = "width" in words
+    if not table and "in" not in words:
+        raise InputError(f"layout of {name!r}: {key!r} has the axes {words}: none of them is 'in'")
+    if role is not None:
+        return Axes(words, parts=(Part((check_role(role),)),))
+    return Axes(words, parts=(Part(("token_embedding",) if table else DENSE_ROLES),))
+
+
+def axes_of_attribute(module_class: type) -> dict[str, Axes]:
+    """Return what the attribute `initrate_layout` of a class says of its parameters."""
+    found = getattr(module_class, "initrate_layout", None)
+    if found is None:
+        return {}
+    if isinstance(found, Layout):
+        return dict(found.axes)
+    if not isinstance(found, Mapping):
+        raise InputError(
+            f"initrate_layout of {module_class.__name__!r} is {found!r}: expected a mapping such "
+            "as {'weight': ('out', 'in')}"
+        )
+    role = found.get("role")
+    parameters = {key: words for key, words in found.items() if key != "role"}
+    return dict(Layout(module_class, role=role, **parameters).axes)

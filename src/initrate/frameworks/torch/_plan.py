@@ -1,0 +1,85 @@
+"""The plan of a torch model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from initrate.errors import InputError
+from initrate.frameworks.torch._layout import Layout
+from initrate.frameworks.torch._names import patterns
+from initrate.frameworks.torch._walk import ModelTensor, walk
+from initrate.rule import Plan, Rule, Unknown, plan_records
+
+
+def chosen_rule(gamma: float | None, rule: Rule | None) -> Rule:
+    """Return the rule that is meant by a gamma, or by a rule; both is an error.
+
+    >>> chosen_rule(0.8, None).gamma
+    0.8
+    """
+    if gamma is not None and rule is not None:
+        raise InputError(f"gamma is {gamma!r} and rule is {rule.name!r}: give one of the two")
+    if rule is None:
+        if gamma is None:
+            raise InputError("neither gamma nor rule is given: give one, as in gamma=0.8")
+        return Rule(gamma=gamma)
+    if not isinstance(rule, Rule):
+        raise InputError(f"rule is {rule!r}: expected a Rule, such as named_rule('gpt2')")
+    return rule
+
+
+def plan_tensors(
+    model: nn.Module,
+    *,
+    gamma: float | None = None,
+    rule: Rule | None = None,
+    unknown: Unknown = "refuse",
+    layouts: Sequence[Layout] = (),
+    example: object = None,
+    include: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+) -> tuple[Plan, list[ModelTensor]]:
+    """Return the plan and the tensors that its rows are of, in the same order."""
+    chosen = chosen_rule(gamma, rule)
+    tensors = walk(
+        model,
+        layouts=layouts,
+        include=patterns("include", tuple(include) if not isinstance(include, str) else include),
+        exclude=patterns("exclude", tuple(exclude) if not isinstance(exclude, str) else exclude),
+    )
+    records = [record for tensor in tensors for record in tensor.records]
+    return plan_records(records, chosen, unknown_tensors=unknown), tensors
+
+
+def plan(
+    model: nn.Module,
+    *,
+    gamma: float | None = None,
+    rule: Rule | None = None,
+    unknown: Unknown = "refuse",
+    layouts: Sequence[Layout] = (),
+    example: object = None,
+    include: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+) -> Plan:
+    """Return what a rule does with every tensor of a model; the model is not changed.
+
+    Roles come from the modules that own the parameters, never from a shape. A tensor whose role
+    or d_in is not known for certain is refused by name, or kept with `unknown="keep"`.
+
+    >>> model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
+    >>> [(row.name, row.d_in, row.std) for row in plan(model, gamma=0.5) if row.action == "draw"]
+    [('0.weight', 64, 0.125), ('2.weight', 256, 0.0625)]
+    """
+    return plan_tensors(
+        model,
+        gamma=gamma,
+        rule=rule,
+        unknown=unknown,
+        layouts=layouts,
+        example=example,
+        include=include,
+        exclude=exclude,
+    )[0]

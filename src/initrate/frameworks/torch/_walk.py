@@ -1,0 +1,269 @@
+"""The walk: every parameter of a torch model as records, once for each storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+from initrate.errors import InputError
+from initrate.frameworks.torch._families import family_axes
+from initrate.frameworks.torch._layers import count_layers
+from initrate.frameworks.torch._layout import Axes, Layout, Part, axes_of_attribute
+from initrate.frameworks.torch._modules import describe_module, norm_eps
+from initrate.frameworks.torch._names import canonical_name, chosen
+from initrate.frameworks.torch._parametrized import Reparametrized, reparametrized
+from initrate.frameworks.torch._raw import raw_axes
+from initrate.frameworks.torch._special import special_axes
+from initrate.frameworks.torch._words import dense_roles
+from initrate.rule import DENSE_ROLES, EMBEDDING_ROLES, RESIDUAL_ROLES, WeightRecord
+
+_POSITION_WORDS = ("pos", "wpe", "relative_attention_bias")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTensor:
+    """One tensor of a model: what it is, part by part, and where its values lie."""
+
+    records: tuple[WeightRecord, ...]
+    tensor: torch.Tensor
+    owner: nn.Module
+    attribute: str
+    through: Reparametrized | None = None
+    """How values reach it, where it is computed from other parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A parameter at one of its names."""
+
+    name: str
+    tensor: torch.Tensor
+    owners: tuple[nn.Module, ...]
+    """From the model down to the module that holds it."""
+    attribute: str
+    through: Reparametrized | None
+
+    @property
+    def owner(self) -> nn.Module:
+        return self.owners[-1]
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return tuple(self.name.split("."))
+
+
+def walk(
+    model: nn.Module,
+    *,
+    layouts: Sequence[Layout] = (),
+    include: tuple[str, ...] = (),
+    exclude: tuple[str, ...] = (),
+) -> list[ModelTensor]:
+    """Return every parameter of the model, tied ones once, in the order of the modules."""
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model is {type(model).__name__}: expected a torch.nn.Module")
+    for layout in layouts:
+        if not isinstance(layout, Layout):
+            raise InputError(f"layouts has {layout!r}: expected Layout(MyModule, weight=(...))")
+    storages: dict[object, list[_Place]] = {}
+    for place in _places(model):
+        storages.setdefault(_storage(place.tensor), []).append(place)
+    _refuse_overlaps(storages)
+    frozen = all(not place.tensor.requires_grad for places in storages.values() for place in places)
+    return [
+        _tensor(model, places, layouts, include, exclude, everything_frozen=frozen)
+        for places in storages.values()
+    ]
+
+
+def _places(model: nn.Module) -> Iterator[_Place]:
+    """Yield every parameter at every one of its names."""
+    wrapped = isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel)
+    modules = dict(model.named_modules(remove_duplicate=False))
+    for path, module in modules.items():
+        if path.rpartition(".")[2] == "parametrizations" or ".parametrizations." in f".{path}.":
+            continue
+        through = reparametrized(module)
+        hidden = {name for found in through.values() for name in found.hidden}
+        owners = tuple(modules[above] for above in _prefixes(path))
+        own: list[tuple[str, torch.Tensor]] = [
+            (name, p) for name, p in module._parameters.items() if p is not None
+        ]
+        own += [(name, found.value()) for name, found in through.items()]
+        for name, tensor in own:
+            if name not in hidden:
+                full = canonical_name(f"{path}.{name}" if path else name, wrapped=wrapped)
+                yield _Place(full, tensor, owners, name, through.get(name))
+
+
+def _prefixes(path: str) -> list[str]:
+    """Return the names of a module's owners and of itself: '', 'h', 'h.0' …"""
+    if not path:
+        return [""]
+    names = path.split(".")
+    return ["", *(".".join(names[: i + 1]) for i in range(len(names)))]
+
+
+def _storage(tensor: torch.Tensor) -> object:
+    """Return what two names of the same values have in common."""
+    if type(tensor) not in (nn.Parameter, torch.Tensor):
+        return id(tensor)
+    place = tensor.untyped_storage()._cdata, tensor.storage_offset()
+    return (*place, tuple(tensor.shape), tensor.stride()) if tensor.numel() else id(tensor)
+
+
+def _refuse_overlaps(storages: dict[object, list[_Place]]) -> None:
+    """Refuse two parameters that share some values and are not the same."""
+    spans: dict[int, list[tuple[int, int, str]]] = {}
+    for key, places in storages.items():
+        if isinstance(key, tuple):
+            tensor = places[0].tensor
+            start = int(tensor.storage_offset())
+            reach = sum(
+                (side - 1) * step for side, step in zip(tensor.shape, tensor.stride(), strict=True)
+            )
+            spans.setdefault(key[0], []).append((start, start + int(reach), places[0].name))
+    for found in spans.values():
+        found.sort()
+        for (_, end, first), (start, _, second) in pairwise(found):
+            if start <= end:
+                raise InputError(
+                    f"{first!r} and {second!r} are overlapping views of one storage: expected "
+                    "parameters of their own, or two names of the same one"
+                )
+
+
+def _tensor(
+    model: nn.Module,
+    places: list[_Place],
+    layouts: Sequence[Layout],
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    *,
+    everything_frozen: bool,
+) -> ModelTensor:
+    """Return one tensor with its records."""
+    described = [(place, _describe(place, layouts)) for place in places]
+    # A tied storage goes by the name under which it is an embedding.
+    place, axes = next(
+        (
+            (p, a)
+            for p, a in described
+            if a.parts[0].roles and a.parts[0].roles[0] in EMBEDDING_ROLES
+        ),
+        described[0],
+    )
+    if not chosen(place.name, include, exclude):
+        axes = replace(axes, keep="left out by include or exclude", refuse="")
+    elif not place.tensor.requires_grad and not everything_frozen and not axes.keep:
+        axes = replace(axes, keep="frozen: requires_grad is False", refuse="")
+    elif place.through is not None and place.through.refuse:
+        axes = replace(axes, refuse=place.through.refuse)
+    aliases = tuple(other.name for other, _ in described if other.name != place.name)
+    shape = tuple(place.tensor.shape)
+    records = tuple(_record(place, shape, axes, part, aliases) for part in axes.parts)
+    return ModelTensor(records, place.tensor, place.owner, place.attribute, place.through)
+
+
+def _record(
+    place: _Place, shape: tuple[int, ...], axes: Axes, part: Part, aliases: tuple[str, ...]
+) -> WeightRecord:
+    d_in, d_out = axes.d_in(shape), axes.d_out(shape)
+    of, eps = "", None
+    if part.roles == ("bias",):
+        weight = _weight_of_bias(place)
+        if weight is not None:
+            of, d_in = weight
+    if part.roles == ("norm",):
+        eps = norm_eps(place.owner)
+    writes = bool(part.roles) and set(part.roles) <= set(RESIDUAL_ROLES)
+    return WeightRecord(
+        name=place.name,
+        shape=shape,
+        roles=part.roles,
+        d_in=d_in or None,
+        d_out=d_out or None,
+        d_model=(d_out if writes else d_in) or None,
+        rows=axes.rows(shape) or None,
+        n_layers=count_layers(place.owners, place.path) if writes else None,
+        part=part.name,
+        where=part.where,
+        aliases=aliases,
+        of=of,
+        eps=eps,
+        keep=axes.keep,
+        zero=axes.zero,
+        refuse=axes.refuse,
+    )
+
+
+def _weight_of_bias(place: _Place) -> tuple[str, int | None] | None:
+    """Return the name of the weight that a bias is added to, and its d_in."""
+    name = place.attribute.replace("bias", "weight")
+    if name == place.attribute:
+        return None
+    weight = getattr(place.owner, name, None)
+    if not isinstance(weight, torch.Tensor):
+        return None
+    axes = describe_module(place.owner).get(name)
+    if axes is None or not axes.words:
+        return None
+    stem = place.name.removesuffix(place.attribute)
+    # Of a fused weight, what a bias is beside is no one row; its d_in is that of all of them.
+    return ("" if axes.parts[0].name else stem + name), axes.d_in(tuple(weight.shape))
+
+
+def _describe(place: _Place, layouts: Sequence[Layout]) -> Axes:
+    """Return what a parameter is: by the user's layouts, by its family, by its module, its name."""
+    shape, owner, attribute = tuple(place.tensor.shape), place.owner, place.attribute
+    found = _by_user(owner, attribute, layouts)
+    if found is not None:
+        if found.words and len(found.words) != len(shape):
+            raise InputError(
+                f"layout of {type(owner).__name__!r}: {attribute!r} has {len(found.words)} axes, "
+                f"and {place.name!r} has the shape {shape}"
+            )
+        return _with_role(found, place)
+    found = special_axes(owner, attribute, place.path)
+    if found is not None:
+        return found
+    for depth in range(1, min(4, len(place.owners)) + 1):
+        path = ".".join(place.path[-depth:])
+        found = family_axes(place.owners[-depth], path, shape)
+        if found is not None:
+            return _with_role(found, place)
+    found = describe_module(owner).get(attribute)
+    if found is None:
+        found = raw_axes(owner, attribute, len(shape))
+    if found is None:
+        return Axes(
+            parts=(Part(()),),
+            refuse=f"is a parameter of {type(owner).__name__}, whose layout is not known",
+        )
+    return _with_role(found, place)
+
+
+def _by_user(owner: nn.Module, attribute: str, layouts: Sequence[Layout]) -> Axes | None:
+    for layout in layouts:
+        if layout.fits(type(owner)) and attribute in layout.axes:
+            return layout.axes[attribute]
+    return axes_of_attribute(type(owner)).get(attribute)
+
+
+def _with_role(axes: Axes, place: _Place) -> Axes:
+    """Return the axes with the roles that the place tells, where the module leaves them open."""
+    if [part.roles for part in axes.parts] == [DENSE_ROLES]:
+        own = place.attribute not in ("weight",)
+        path = place.path if own else place.path[:-1]
+        classes = [type(owner).__name__ for owner in place.owners]
+        roles = dense_roles(path, classes[1:] if own else classes[1:-1])
+        return replace(axes, parts=(replace(axes.parts[0], roles=roles),))
+    if [part.roles for part in axes.parts] == [("token_embedding",)]:
+        last = place.path[-2] if len(place.path) > 1 else ""
+        if any(word in last.lower() for word in _POSITION_WORDS):
+            return replace(axes, parts=(replace(axes.parts[0], roles=("position",)),))
+    return axes
