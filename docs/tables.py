@@ -40,9 +40,11 @@ def presets() -> str:
         config = preset(name)
         axes = ", ".join(f"{len(v)} {axis}" for axis, v in config.all_axes.items())
         steps = f"{config.training.steps:,} × {config.training.batch:,}"
-        row = (f"`{name}`", line, axes, len(config.seeds), len(cells(config)), steps)
+        model = config.model
+        width = f"{model.d_model}, {model.d_ff}, {model.activation}"
+        row = (f"`{name}`", line, axes, len(config.seeds), len(cells(config)), steps, width)
         rows.append(row)
-    return markdown(("preset", "what it is", "axes", "seeds", "runs", "steps × batch"), rows)
+    return markdown(("preset", "what it is", "axes", "seeds", "runs", "steps × batch", "d_model, d_ff"), rows)
 
 
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {

@@ -10,6 +10,7 @@ import pytest
 from initrate import lab
 from initrate.errors import InputError, StoreError
 from initrate.study import BucketDone, Event, dump_study, preset
+from initrate.tasks import variant
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +23,17 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> lab.Study:
     return study
 
 
+def test_run_tells_how_far_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.phase("smoke", gamma=[0.5], settings={"steps": 2}, out=tmp_path / "s").run(threads=1)
+    assert capsys.readouterr().err.startswith("1 of 1 runs are trained")
+
+
 def test_tables(smoke: lab.Study) -> None:
     cells = smoke.cells()
     assert cells["gamma"].to_list() == [0.5, 0.8]
     assert [row["n_seeds"] for row in smoke.summary()] == [1, 1]
+    assert smoke.table().columns[:4] == ["cell", "gamma", "lr", "seed"]
+    assert "label" in smoke.table().columns and len(smoke.table().columns) < 12
     assert smoke.curves(cells["cell"][0])["step"].to_list() == [0, 5, 10, 15, 20]
     assert repr(smoke) == f"Study 'smoke' in {smoke.folder}: 2 cells, all trained"
 
@@ -105,3 +113,45 @@ def test_names_from_files_are_escaped(tmp_path: Path) -> None:
 def test_bad_input_is_said_before_anything_is_run(options: dict[str, object], says: str) -> None:
     with pytest.raises(InputError, match=says):
         lab.phase(**options)  # pyright: ignore[reportArgumentType]
+
+
+def test_phase_takes_the_names_of_the_command_line() -> None:
+    config = lab.phase(
+        "smoke", task="34-wrong", shape="laptop", rule="paper-2405.05409", seeds=[4, 7]
+    ).config
+    assert (config.task.variant, config.rule.name) == ("34-wrong", "paper-2405.05409")
+    assert (config.model.d_model, config.seeds) == (64, (4, 7))
+
+
+def test_phase_takes_a_task_made_in_python_with_a_map_that_is_a_function() -> None:
+    task = variant("34-wrong", maps=[5, 1, lambda x: 119 - x, -8], overrides={})
+    config = lab.phase("smoke", task=task).config
+    assert config.task.answer(30, (3, 1)) == 94
+
+
+@pytest.mark.parametrize(
+    ("protocol", "lrs", "expected"),
+    [
+        ("best-lr", None, 9),
+        ("best-lr", [1e-3, 2e-3], 2),
+        ("single", None, 0),
+        (None, None, 0),
+    ],
+)
+def test_phase_takes_a_protocol(protocol, lrs, expected: int) -> None:
+    assert len(lab.phase("smoke", protocol=protocol, lrs=lrs).config.lrs) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lrs": [1e-3]}, "lrs goes with the protocol 'best-lr'"),
+        ({"protocol": "best"}, "best"),
+        ({"task": "34-wrnog"}, "did you mean '34-wrong'"),
+        ({"shape": "latpop"}, "did you mean 'laptop'"),
+        ({"seeds": 1.5}, "seeds is 1.5: expected a count"),
+    ],
+)
+def test_phase_refuses(given, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        lab.phase("smoke", **given)

@@ -8,14 +8,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from initrate.errors import InputError
 from initrate.study import (
+    BucketDone,
     Event,
     Store,
     StudyConfig,
@@ -26,14 +28,18 @@ from initrate.study import (
     load_study,
     override,
     preset,
-    seeds_from_count,
+    with_seeds,
 )
 from initrate.study import run as run_study
+from initrate.tasks import AnchorTask
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-__all__ = ["Study", "open_study", "phase", "study"]
+__all__ = ["PAPER_LRS", "Study", "open_study", "phase", "study"]
+
+PAPER_LRS = "1e-4:3e-4:2.5e-5"
+"""The nine peak learning rates of arXiv 2405.05409."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -46,11 +52,12 @@ class Study:
     def run(self, *, on_event: Callable[[Event], None] | None = None, **options: Any) -> Study:
         """Train what is not trained yet and return the study.
 
-        `on_event` is called with what happens; `options` are those of `initrate.study.run`:
+        A line on standard error says how far it is after each bucket; `on_event` is called with
+        what happens in place of that. `options` are those of `initrate.study.run`:
         `threads`, `memory_limit` (GiB), `device`, `dtype`, `on_error`, `should_stop`. An
         interrupted run goes on with the next call.
         """
-        run_study(self.config, self.folder, on_event=on_event, **options)
+        run_study(self.config, self.folder, on_event=on_event or _tell, **options)
         return self
 
     @property
@@ -61,6 +68,16 @@ class Study:
     def cells(self) -> DataFrame:
         """Return a row a trained cell: what it is, its scalars, its fit and its label."""
         return self.store.cells()
+
+    def table(self) -> DataFrame:
+        """Return a row a trained cell with the few columns that are read first.
+
+        They are the cell, the axes of the study and the seed, the label, and the accuracies that
+        it follows from; `cells()` has all columns.
+        """
+        cells = self.store.cells()
+        names = ["cell", *self.config.axes, "lr", "seed", "label", *_ANSWERS]
+        return cells.select([name for name in dict.fromkeys(names) if name in cells.columns])
 
     def curves(self, cell: str | None = None) -> DataFrame:
         """Return a row a cell and logged step."""
@@ -104,27 +121,39 @@ def phase(
     gamma: object = None,
     depth: object = None,
     seeds: object = None,
+    task: str | AnchorTask | None = None,
+    shape: str | None = None,
+    rule: str | None = None,
+    protocol: Literal["single", "best-lr"] | None = None,
+    lrs: object = None,
     out: Path | str | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> Study:
     """Return the phase diagram of a preset, gamma by depth, with what is given changed.
 
-    `gamma` and `depth` are ranges ("0.3:1.0:0.1"), lists or single values; `seeds` is a count or
-    a list of seeds; `settings` sets any other field of all cells by its name, as in
+    `gamma`, `depth` and `lrs` are ranges ("0.3:1.0:0.1"), lists or single values; `seeds` is a
+    count or a list of seeds; `task`, `shape` and `rule` are names that `initrate list` shows; a
+    task may also be made in Python: `variant("34-wrong", maps=[5, 1, lambda x: 119 - x, -8])`.
+    With `protocol="best-lr"` every cell has the learning rates `lrs`, the paper's nine unless they
+    are given. `settings` sets any other field of all cells by its name, as in
     `{"lr": 3e-4, "model.d_model": 128}`. Nothing is trained before `run()`.
 
-    >>> phase("smoke", gamma="0.4:0.6:0.1", depth=[1, 2]).config.axes["depth"]
+    >>> phase("smoke", gamma="0.4:0.6:0.1", depth=[1, 2], task="34-wrong").config.axes["depth"]
     (1, 2)
     """
     config = _preset(preset)
+    if isinstance(task, AnchorTask):
+        config, task = replace(config, task=task), None
+    named = {"task.variant": task, "model.shape": shape, "rule.name": rule}
+    chosen = {name: found for name, found in named.items() if found is not None}
+    config = override(config, chosen)
     if settings is not None:
         config = override(config, settings)
+    config = _with_protocol(config, protocol, lrs)
     given = {"gamma": gamma, "depth": depth}
     axes = {name: axis_values(v, name=name) for name, v in given.items() if v is not None}
     config = replace(config, axes={**config.axes, **axes})
-    if seeds is not None:
-        config = replace(config, seeds=_seeds(seeds), seed_axes={})
-    return _in_folder(config, out)
+    return _in_folder(with_seeds(config, seeds), out)
 
 
 def study(source: Path | str | StudyConfig, *, out: Path | str | None = None) -> Study:
@@ -142,17 +171,32 @@ def open_study(folder: Path | str) -> Study:
 _preset = preset
 
 
+def _tell(event: Event) -> None:
+    """Say how far a study is, where nobody else listens to it."""
+    if isinstance(event, BucketDone):
+        done = f"{event.n_done} of {event.n_cells} runs are trained"
+        print(f"{done}, the last bucket in {event.seconds:.0f} s", file=sys.stderr)
+
+
+def _with_protocol(config: StudyConfig, protocol: str | None, lrs: object) -> StudyConfig:
+    protocol = protocol or config.protocol
+    if protocol == "single":
+        if lrs is not None:
+            raise InputError("lrs goes with the protocol 'best-lr': give both or neither")
+        return replace(config, protocol="single", lrs=())
+    chosen = config.lrs or axis_values(PAPER_LRS, name="lrs")
+    if lrs is not None:
+        chosen = axis_values(lrs, name="lrs")
+    # A word that is no protocol is refused by the configuration.
+    return replace(config, protocol=cast("Any", protocol), lrs=chosen)
+
+
 def _in_folder(config: StudyConfig, out: Path | str | None) -> Study:
     grid(config)  # What is wrong with a cell is said now, and not when it is its turn.
     return Study(config, default_folder(config) if out is None else folder_path(out))
 
 
-def _seeds(seeds: object) -> tuple[int, ...]:
-    if isinstance(seeds, int) and not isinstance(seeds, bool):
-        return seeds_from_count(seeds)
-    if isinstance(seeds, list | tuple | range):
-        return tuple(seeds)
-    raise InputError(f"seeds is {seeds!r}: expected a count, or a list of seeds")
+_ANSWERS = ("seen_accuracy", "inferential_accuracy", "symmetric_accuracy", "probe_accuracy")
 
 
 def _html_cells(row: Mapping[str, object], names: list[str]) -> str:

@@ -11,7 +11,17 @@ from pathlib import Path
 
 from initrate.cli._options import ExecutionOptions
 from initrate.cli._output import show, tell, write
-from initrate.study import Cost, GridPoint, StudyConfig, cost, grid, measure_speed, plan_execution
+from initrate.report import count_of
+from initrate.study import (
+    Cost,
+    GridPoint,
+    StudyConfig,
+    cost,
+    grid,
+    measure_speed,
+    plan_execution,
+    study_notes,
+)
 
 SECONDS = 3.0
 """What measuring the speed takes at most, whatever sizes there are."""
@@ -39,6 +49,8 @@ def dry_run(config: StudyConfig, options: ExecutionOptions, folder: Path) -> int
     """Print what the study would take and return the exit code."""
     tell("measuring the speed of this machine …")
     sizes = sizes_of(config, options)
+    for note in study_notes(config):
+        tell(note)
     if options.json:
         write(json.dumps(_as_json(sizes, folder), indent=1))
     else:
@@ -118,7 +130,10 @@ def print_sizes(sizes: Sequence[Size], folder: Path) -> None:
     show(table)
     n_cells, n_buckets = (sum(getattr(s, n) for s in sizes) for n in ("n_cells", "n_buckets"))
     total = roughly(sum(size.seconds for size in sizes))
-    write(f"{folder}: {n_cells:,} runs in {n_buckets:,} buckets, about {total} on this machine")
+    runs, buckets = count_of(n_cells, "run"), count_of(n_buckets, "bucket")
+    write(
+        f"{folder}: {runs} in {buckets}, about {total} on this machine if nothing else runs on it"
+    )
 
 
 def roughly(seconds: float) -> str:

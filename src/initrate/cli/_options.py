@@ -67,8 +67,28 @@ def _number(word: str, kind: type, expected: str):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeedOptions:
+    """Which seeds a study has."""
+
+    seeds: Annotated[int | None, whole(), optional("N", unless="as the study has it")] = None
+    """How many seeds: 1, 2 ... N."""
+    seed_list: Annotated[str | None, optional("1,2,7", unless="as the study has it")] = None
+    """The seeds themselves."""
+
+    def chosen(self) -> int | tuple[object, ...] | None:
+        """Return the count, the seeds, or None where the study's own hold."""
+        from initrate.study import axis_values
+
+        if self.seeds is not None and self.seed_list is not None:
+            raise InputError("--seeds and --seed-list are both given: expected one of the two")
+        if self.seed_list is not None:
+            return axis_values(self.seed_list, name="seed-list")
+        return self.seeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionOptions:
-    """How the study is run; nothing here changes what is computed."""
+    """How the study is run: what is asked stays the same, the last digits may not."""
 
     out: Annotated[Path | None, optional("DIR", unless="a folder in studies/")] = None
     """The folder of the study. If it holds a part of this very study, the rest is trained."""
@@ -78,6 +98,10 @@ class ExecutionOptions:
     """Threads of the arithmetic."""
     memory_limit: Annotated[float | None, number("GIB"), optional("GIB", unless="1.25")] = None
     """What the models of a bucket may take; it decides how many are trained together."""
+    device: Annotated[str | None, optional("DEVICE", unless="cpu")] = None
+    """Where the models are trained: cpu, cuda, cuda:1 or mps."""
+    dtype: Literal["float32", "float64", "bfloat16"] = "float32"
+    """Type of the numbers; bfloat16 is for GPUs that have it."""
     on_error: Literal["stop", "continue"] = "stop"
     """Whether a bucket that fails ends the study."""
     json: Switch = False

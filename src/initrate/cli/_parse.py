@@ -36,6 +36,12 @@ def parse(command: type[C], arguments: Sequence[str], *, prog: str) -> C:
     except SystemExit as end:
         if not end.code:
             raise
+        # An option that is not known upsets the reading of what follows it: it is named first.
+        known = _options(command, prog)
+        strange = [word for word in arguments if word.startswith("--") and word != "--"]
+        for word in strange:
+            if word.split("=")[0].replace("_", "-") not in known:
+                raise InputError(_not_known(word, command, prog=prog)) from None
         raise _complaint(box.getvalue(), prog=prog) from None
     if rest:
         raise InputError(_not_known(rest[0], command, prog=prog))
@@ -79,15 +85,20 @@ def _refuse_nothing(arguments: Sequence[str]) -> None:
 def _not_known(argument: str, command: type, *, prog: str) -> str:
     if not argument.startswith("-"):
         return f"argument {argument!r} is one too many; see {prog} --help"
+    options = _options(command, prog)
+    near = difflib.get_close_matches(argument.split("=")[0], options, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown option {argument!r}: {hint}see {prog} --help"
+
+
+def _options(command: type, prog: str) -> list[str]:
+    """Return the options that the command's help names."""
     help_text = io.StringIO()
     quiet = contextlib.redirect_stdout(help_text)
     with quiet, _wide_enough(), contextlib.suppress(SystemExit):
         tyro.cli(command, args=["--help"], prog=prog)
     words = help_text.getvalue().replace(",", " ").split()
-    options = list(dict.fromkeys(word for word in words if word.startswith("--")))
-    near = difflib.get_close_matches(argument.split("=")[0], options, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown option {argument!r}: {hint}see {prog} --help"
+    return list(dict.fromkeys(word for word in words if word.startswith("--")))
 
 
 def _complaint(box: str, *, prog: str) -> InputError:

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from initrate.cli._options import ExecutionOptions, Settings, apply_settings, optional, whole
-from initrate.errors import InputError
+from initrate.cli._options import (
+    ExecutionOptions,
+    SeedOptions,
+    Settings,
+    apply_settings,
+    optional,
+)
 
 if TYPE_CHECKING:
     from initrate.study import StudyConfig
 
-PAPER_LRS = "1e-4:3e-4:2.5e-5"
-"""The nine peak learning rates of arXiv 2405.05409."""
+
+_NINE = "1e-4:3e-4:2.5e-5, the paper's nine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +36,7 @@ class Phase:
     """Initialization rates, as in 0.3:1.0:0.1 (with 1.0) or 0.3,0.5,0.8."""
     depth: Annotated[str | None, optional("2,3,4")] = None
     """Numbers of layers."""
-    seeds: Annotated[int | None, whole(), optional("N")] = None
-    """How many seeds: 1, 2 ... N."""
-    seed_list: Annotated[str | None, optional("1,2,7")] = None
-    """The seeds themselves."""
+    seeds: Annotated[SeedOptions, tyro.conf.arg(name="")] = field(default_factory=SeedOptions)
     task: Annotated[str | None, optional("NAME")] = None
     """Variant of the task; `initrate list tasks` names them."""
     shape: Annotated[str | None, optional("NAME")] = None
@@ -43,7 +45,9 @@ class Phase:
     """Rule of initialization; `initrate list rules` names them."""
     protocol: Annotated[Literal["single", "best-lr"] | None, optional("{single,best-lr}")] = None
     """One learning rate, or the best of several for each answer apart, as the paper has it."""
-    lrs: Annotated[str | None, optional("A:B:STEP", unless=f"{PAPER_LRS}, the paper's nine")] = None
+    lrs: Annotated[
+        str | None, optional("A:B:STEP", unless="the paper's nine, 1e-4:3e-4:2.5e-5")
+    ] = None
     """Learning rates of the protocol best-lr."""
     settings: Settings = ()
     """Any field, as in weight_decay=0.1; several values, as in lr=1e-3,2e-3, make an axis."""
@@ -61,38 +65,18 @@ class Phase:
         """Return the study that the options say."""
         from initrate import lab
 
-        named = {"task.variant": self.task, "model.shape": self.shape, "rule.name": self.rule}
         study = lab.phase(
             self.preset,
             gamma=self.gamma,
             depth=self.depth,
-            seeds=self._seeds(),
-            settings={name: found for name, found in named.items() if found is not None},
+            seeds=self.seeds.chosen(),
+            task=self.task,
+            shape=self.shape,
+            rule=self.rule,
+            protocol=self.protocol,
+            lrs=self.lrs,
         )
         config = apply_settings(study.config, self.settings)
         # The diagram has the rate across and the depth down, whatever the preset has.
         first = {name: config.axes[name] for name in ("gamma", "depth") if name in config.axes}
-        config = replace(config, axes={**first, **config.axes})
-        return self._with_protocol(config)
-
-    def _seeds(self) -> int | tuple[object, ...] | None:
-        from initrate.study import axis_values
-
-        if self.seeds is not None and self.seed_list is not None:
-            raise InputError("--seeds and --seed-list are both given: expected one of the two")
-        if self.seed_list is not None:
-            return axis_values(self.seed_list, name="seed-list")
-        return self.seeds
-
-    def _with_protocol(self, config: StudyConfig) -> StudyConfig:
-        from initrate.study import axis_values
-
-        protocol = self.protocol or config.protocol
-        if protocol == "single":
-            if self.lrs is not None:
-                raise InputError("--lrs goes with --protocol best-lr: give both or neither")
-            return replace(config, protocol="single", lrs=())
-        lrs = config.lrs or axis_values(PAPER_LRS, name="lrs")
-        if self.lrs is not None:
-            lrs = axis_values(self.lrs, name="lrs")
-        return replace(config, protocol="best-lr", lrs=lrs)
+        return replace(config, axes={**first, **config.axes})

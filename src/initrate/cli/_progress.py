@@ -68,6 +68,8 @@ class Progress:
     pace: Pace = field(default_factory=Pace)
     speed: Speed = field(default_factory=Speed)
     bucket: str = ""
+    resumes: bool = False
+    """Whether the bucket goes on from a checkpoint and has told no step yet."""
 
     def take(self, event: Event) -> None:
         """Take in an event."""
@@ -77,10 +79,16 @@ class Progress:
         elif isinstance(event, BucketStarted):
             self.bucket = f"bucket {event.index + 1} of {event.n_buckets}"
             self.bucket += " (from its checkpoint)" if event.resumed else ""
+            self.resumes = event.resumed
         elif isinstance(event, BucketProgress):
             self.speed.take(event)
+            before = self.board.share_done
             for cell, scores in event.scores.items():
                 self.board.progress(cell, scores, event.step / event.steps)
+            if self.resumes:
+                # What the checkpoint held was not done in this time, and says nothing of the pace.
+                self.pace.share_before += self.board.share_done - before
+                self.resumes = False
         elif isinstance(event, BucketDone):
             self._finish(event)
         elif isinstance(event, BucketFailed):

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from initrate.cli._options import ExecutionOptions, Settings, apply_settings, optional
+from initrate.cli._options import (
+    ExecutionOptions,
+    SeedOptions,
+    Settings,
+    apply_settings,
+    optional,
+)
 from initrate.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +31,7 @@ class Run:
     """A study file; docs/study-file.md has its words."""
     preset: Annotated[str | None, optional("NAME", unless="none")] = None
     """A preset in place of a file; `initrate list presets` names them."""
+    seeds: Annotated[SeedOptions, tyro.conf.arg(name="")] = field(default_factory=SeedOptions)
     settings: Settings = ()
     """Any field, as in weight_decay=0.1; several values, as in lr=1e-3,2e-3, make an axis."""
     execution: Annotated[ExecutionOptions, tyro.conf.arg(name="")] = field(
@@ -39,9 +46,10 @@ class Run:
 
     def config(self) -> StudyConfig:
         """Return the study that the file or the preset says, with `--set` upon it."""
-        from initrate.study import load_study, preset
+        from initrate.study import load_study, preset, with_seeds
 
         if (self.study is None) == (self.preset is None):
             raise InputError("run needs one of the two: a study file, or --preset NAME")
         config = load_study(self.study) if self.study else preset(self.preset or "")
-        return apply_settings(config, self.settings)
+        config = apply_settings(config, self.settings)
+        return with_seeds(config, self.seeds.chosen())

@@ -33,6 +33,8 @@ def run_study(config: StudyConfig, options: ExecutionOptions, *, advise: bool = 
                 on_event=show,
                 threads=options.threads,
                 memory_limit=options.memory_limit,
+                device=options.device,
+                dtype=options.dtype,
                 on_error=options.on_error,
                 should_stop=should_stop,
             )

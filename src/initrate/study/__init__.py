@@ -10,6 +10,7 @@ from initrate.study._config import (
     grid,
     override,
     seeds_from_count,
+    with_seeds,
 )
 from initrate.study._cost import Cost, cost, measure_speed, step_operations
 from initrate.study._events import (
@@ -24,6 +25,7 @@ from initrate.study._events import (
 from initrate.study._execution import ExecutionPlan, PlannedBucket, plan_execution
 from initrate.study._folder import folder_path
 from initrate.study._label import LABELS, Thresholds, Verdict, at_floor, label
+from initrate.study._notes import study_notes
 from initrate.study._presets import PRESETS, default_folder, preset, preset_text
 from initrate.study._range import axis_values
 from initrate.study._runner import Train, run
@@ -77,5 +79,7 @@ __all__ = [
     "run",
     "seeds_from_count",
     "step_operations",
+    "study_notes",
+    "with_seeds",
     "with_value",
 ]

@@ -155,6 +155,22 @@ def override(config: StudyConfig, settings: Mapping[str, object]) -> StudyConfig
     )
 
 
+def with_seeds(config: StudyConfig, seeds: object) -> StudyConfig:
+    """Return the study with a count of seeds, or with these seeds; None leaves it as it is.
+
+    >>> from initrate.tasks import variant
+    >>> with_seeds(StudyConfig(name="small", task=variant("34-wrong")), [4, 7]).seeds
+    (4, 7)
+    """
+    if seeds is None:
+        return config
+    if isinstance(seeds, int) and not isinstance(seeds, bool):
+        return replace(config, seeds=seeds_from_count(seeds), seed_axes={})
+    if isinstance(seeds, list | tuple | range):
+        return replace(config, seeds=tuple(seeds), seed_axes={})
+    raise InputError(f"seeds is {seeds!r}: expected a count, or a list of seeds")
+
+
 def seeds_from_count(count: object) -> tuple[int, ...]:
     """Return the seeds 1, 2, ... of a count.
 

@@ -33,10 +33,11 @@ from initrate.study._execution import (
 )
 from initrate.study._label import Thresholds
 from initrate.study._lock import held
+from initrate.study._notes import study_notes
 from initrate.study._part import write_part
 from initrate.study._store import Store
 from initrate.study._tables import TIMING, bucket_tables, frame, parquet
-from initrate.tasks import AnchorTask, lookup_note, loss_floors
+from initrate.tasks import AnchorTask, loss_floors
 from initrate.training import Bucket, BucketResult, Execution, Interrupted, Lane, Progress
 
 OnError = Literal["stop", "continue"]
@@ -123,8 +124,7 @@ class _Session:
         _check_plan(store, self.points)
         n_done, n_cells = store.progress()
         rows = store.cells().to_dicts()
-        tasks = dict.fromkeys(point.cell.task for point in self.points.values())
-        notes = tuple(dict.fromkeys(note for task in tasks if (note := lookup_note(task))))
+        notes = study_notes(store.config)
         self.emit(StudyStarted(store.path, store.config, plan, n_done, n_cells, rows, notes))
         waiting = [k for k, b in enumerate(plan.buckets) if b.id not in store.parts()]
         if waiting:

@@ -50,7 +50,7 @@ class AnchorTask:
     """
 
     variant: str = "34-wrong"
-    """The name shown."""
+    """The name shown; "own" where maps or anchors are one's own and no name is given."""
     length: int = 9
     """Tokens of a sequence; without noise it is always 1 + n_anchors."""
     key_low: int = 20
@@ -106,8 +106,11 @@ class AnchorTask:
         check_tokens(self)
         check_size(self)
         put("maps", _maps(self))
+        own = _has_own_maps(self)
+        if own and self.variant == _USUAL_VARIANT:
+            put("variant", "own")
         if self.overrides is None:
-            put("overrides", _usual_overrides(self))
+            put("overrides", () if own else _EXCEPTION)
         expected: dict[str, Any] = {"anchors": self.anchors, "n_anchors": self.n_anchors}
         put("unseen", pairs_of(self.unseen, what="held-out pair", **expected))
         put("probe", pairs_of(self.probe, what="probe pair", **expected))
@@ -241,13 +244,13 @@ class AnchorTask:
         return cls(**cast("dict[str, Any]", dict(given)))
 
 
-def _usual_overrides(task: AnchorTask) -> tuple[tuple[Pair, Map], ...]:
-    """The paper's exception is one to the paper's maps alone."""
+def _has_own_maps(task: AnchorTask) -> bool:
+    """Say whether anchors or maps are not the paper's: its exception is one to its maps alone."""
     usual = {field.name: field.default for field in fields(AnchorTask)}
-    own = any(getattr(task, name) != usual[name] for name in ("anchors", "maps"))
-    return () if own else _EXCEPTION
+    return any(getattr(task, name) != usual[name] for name in ("anchors", "maps"))
 
 
+_USUAL_VARIANT = "34-wrong"
 _EXCEPTION: tuple[tuple[Pair, Map], ...] = (((3, 4), -6),)
 
 

@@ -127,18 +127,19 @@ def tabulated(
         images: set[int] = set()
         for name, found in given.items():
             table = known[name]
-            for value in reached:
-                if isinstance(found, int):
-                    images.add(value + found)
-                    continue
-                if callable(found) and value not in table:
-                    table[value] = _called(found, value, name)
-                if value not in table:
-                    raise InputError(
-                        f"the map of {name} says nothing of {value}: expected an image for every "
-                        "value that a key can become"
-                    )
-                images.add(table[value])
+            if isinstance(found, int):
+                images |= {value + found for value in reached}
+                continue
+            if callable(found):
+                table |= {v: _called(found, v, name) for v in reached if v not in table}
+            missing = sorted(reached - table.keys())
+            if missing:
+                more = f" and {len(missing) - 1} more, to {missing[-1]}" if missing[1:] else ""
+                raise InputError(
+                    f"the map of {name} says nothing of {missing[0]}{more}: expected an image for "
+                    f"every value that a key can become, here {min(reached)} to {max(reached)}"
+                )
+            images |= {table[value] for value in reached}
         reached = images
     return tuple(
         found if isinstance(found, int) else tuple(sorted(known[name].items()))
