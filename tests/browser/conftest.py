@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from initrate.report import build_report, open_demo
 from initrate.report._build import write_report
-from tests.report.synthetic import synthetic
+from tests.report.synthetic import PHASE, synthetic
 
 HOSTILE = "</script><script>document.title='taken'</script>\"'><img src=x onerror=alert(1)>"
 FLAGS = (
@@ -39,6 +39,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "best-lr": synthetic(lrs=(1e-4, 2e-4, 3e-4), n_seeds=2),
         "unfinished": synthetic(share_done=0.2),
         "nothing yet": synthetic(share_done=0),
+        "crossed": synthetic(axes=PHASE[:1], crossed={"init": (1, 2), "order": (1, 2)}),
+        "one setting": synthetic(axes=(), crossed={"init": (1, 2), "order": (1, 2)}),
+        "long seeds": synthetic(
+            axes=PHASE[:1],
+            mirrored=True,
+            crossed={"init": (3, 2**62), "pool": (1, 10**9), "evaluation": (10**12,)},
+        ),
+        "six seeds": synthetic(axes=PHASE[:1], n_seeds=6),
+        "twenty seeds": synthetic(axes=PHASE[:1], n_seeds=20),
         "hostile": synthetic(name=HOSTILE, description=HOSTILE),
     }
     folder = tmp_path_factory.mktemp("pages")

@@ -13,7 +13,11 @@ from tests.report.synthetic import synthetic
 pytestmark = pytest.mark.browser
 
 PHONE = {"width": 375, "height": 740}
-NAMES = ("demo", "phase", "mirrored", "best-lr", "unfinished", "nothing yet", "hostile")
+SEEDED = ("crossed", "one setting", "long seeds", "six seeds", "twenty seeds")
+NAMES = (
+    *("demo", "phase", "mirrored", "best-lr", "unfinished", "nothing yet", "hostile"),
+    *SEEDED,
+)
 
 
 def chosen(page) -> str:
@@ -242,7 +246,7 @@ def test_a_narrower_window_draws_the_charts_anew(open_page):
 def test_the_table_of_contents_for_screen_readers(open_page):
     page = open_page("phase")
     heads = page.locator("h1, h2").all_inner_texts()
-    assert heads[0].endswith("runs composed")
+    assert " composed; " in heads[0]
     wanted = ("How it got there", "What to hold it against", "What was run", "Words")
     assert [head for head in heads if head in wanted] == list(wanted)
     unnamed = page.locator("button").evaluate_all(
@@ -281,3 +285,89 @@ def test_the_best_says_on_how_many_questions(open_page):
     heads = page.locator("#runs thead th").all_inner_texts()
     assert "best along the curve (512 questions)" in heads
     assert "inferential (all questions)" in heads
+
+
+CHART_TEXTS = """all => all.map((svg) => {
+  const box = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll("text")].map((text) => {
+    const at = text.getBoundingClientRect();
+    return { words: text.firstChild.data, name: text.matches("[class$=-name]"),
+      x0: at.left, x1: at.right, y0: at.top, y1: at.bottom,
+      aside: Math.min(at.left - box.left, box.right - at.right),
+      beyond: Math.min(at.top - box.top, box.bottom - at.bottom) };
+  });
+})"""
+
+
+@pytest.mark.parametrize("name", SEEDED)
+@pytest.mark.parametrize("width", [320, 390, 1200])
+def test_names_of_lines_lie_apart_and_within_their_chart(open_page, name, width):
+    page = open_page(name, width=width)
+    # Every cell of the map: lines that end together, apart, and at the edges of the frame.
+    cells = page.locator("figure.map:not([hidden]) button.cell")
+    n_pairs = 0
+    for place in range(cells.count()):
+        cells.nth(place).click()
+        for texts in page.locator("#charts svg[role=img]").evaluate_all(CHART_TEXTS):
+            # A line of text has some room above and below its letters.
+            assert all(text["aside"] >= -0.5 and text["beyond"] >= -3 for text in texts), texts
+            for one, other in itertools.combinations(texts, 2):
+                if one["name"] or other["name"]:
+                    n_pairs += 1
+                    assert _apart(one, other), (one, other)
+    assert n_pairs > 0
+    assert overflow(page) <= 0
+
+
+def _apart(one: dict[str, float], other: dict[str, float]) -> bool:
+    beside = one["x1"] <= other["x0"] or other["x1"] <= one["x0"]
+    return beside or one["y1"] <= other["y0"] + 3 or other["y1"] <= one["y0"] + 3
+
+
+@pytest.mark.parametrize("name", ["crossed", "long seeds"])
+def test_long_names_of_seeds_stand_in_a_list_that_keys_reach(open_page, name):
+    page = open_page(name, width=390)
+    seeds = page.locator("#panel .seeds tbody th").all_inner_texts()
+    lines = page.locator("#lines li")
+    listed = lines.all_inner_texts()
+    assert len(listed) == len(seeds) == 4
+    for place, (line, seed) in enumerate(zip(listed, seeds, strict=True)):
+        number, words = line.split(maxsplit=1)
+        assert number == str(place + 1)
+        assert words in seed
+    # Names are wrapped, so that the numbers beside them stay in view.
+    table = page.locator("#panel .sideways").evaluate("e => e.scrollWidth - e.clientWidth")
+    assert table <= 0
+    # Each seed is said in full where the chart says what it shows.
+    said = page.locator("#charts svg[role=img]").first.get_attribute("aria-label") or ""
+    assert all(line.split(maxsplit=1)[1] in said for line in listed)
+    lines.nth(2).focus()
+    assert 0 < page.locator("#charts .dimmed").count() < page.locator("#charts [data-run]").count()
+    lines.nth(2).blur()
+    assert page.locator("#charts .dimmed").count() == 0
+
+
+@pytest.mark.parametrize("name", ["phase", "six seeds", "twenty seeds"])
+def test_short_names_of_seeds_need_no_list(open_page, name):
+    assert open_page(name).locator("#lines").is_hidden()
+
+
+def test_many_lines_are_read_off_as_a_range(open_page):
+    page = open_page("twenty seeds")
+    chart = page.locator("#charts .chart").first
+    chart.locator("svg").last.hover()
+    assert "step 500: 20 runs, 0." in chart.inner_text()
+    answers = page.locator("#charts .chart", has_text="What is answered")
+    assert "The first 5 of 20 runs." in answers.inner_text()
+
+
+def test_a_wide_table_scrolls_in_its_own_box(open_page):
+    page = open_page("phase", width=390)
+    page.locator("summary").evaluate_all("all => all.forEach((s) => s.parentElement.open = true)")
+    box = page.get_by_role("region", name="Numbers that carry over")
+    sizes = box.evaluate("e => [e.scrollWidth, e.clientWidth, e.getBoundingClientRect().right]")
+    assert sizes[0] > sizes[1]
+    assert sizes[2] <= 390
+    assert box.evaluate("e => { e.scrollLeft = 9999; return e.scrollLeft; }") > 0
+    assert page.evaluate("scrollX") == 0
+    assert overflow(page) <= 0

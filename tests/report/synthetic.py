@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 
 import numpy as np
 
 from initrate.report._source import Axis, Pair, Source
+from initrate.report._words import seeds_words
 
 PHASE = (
     Axis("gamma", "gamma", (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)),
@@ -23,11 +25,15 @@ def synthetic(
     n_seeds: int = 3,
     mirrored: bool = False,
     lrs: tuple[float, ...] = (),
+    crossed: Mapping[str, tuple[int, ...]] | None = None,
     share_done: float = 1.0,
     name: str = "laptop",
     description: str = "without-34 at small size",
 ) -> Source:
-    """Return a made-up study over any axes."""
+    """Return a made-up study over any axes; `crossed` takes the place of `n_seeds`."""
+    by_kind = crossed or {}
+    combinations = list(itertools.product(*by_kind.values())) if by_kind else []
+    n_seeds = len(combinations) or n_seeds
     sides = [axis.values for axis in axes]
     plan = list(itertools.product(*sides, lrs or (None,)))
     done = [(seed, *rest) for seed in range(n_seeds) for rest in plan]
@@ -39,6 +45,9 @@ def synthetic(
         if lrs:
             settings["lr"] = rest[-1]
         row = _cell(seed, settings, mirrored=mirrored)
+        if by_kind:
+            kinds = zip(by_kind, combinations[seed], strict=True)
+            row |= {f"seed_{kind}": number for kind, number in kinds} | {"seed": None}
         cells.append(row)
         curves[row["cell"]] = _curve(row, mirrored=mirrored)
         counts[row["cell"]] = _counts(row, mirrored=mirrored)
@@ -48,8 +57,11 @@ def synthetic(
         name=name,
         description=description,
         axes=axes,
-        seeds_in_words=f"{n_seeds} seeds" if n_seeds > 1 else "1 seed",
-        seed_columns=("seed",),
+        seeds_in_words=seeds_words(
+            1 if by_kind else n_seeds, {kind: len(found) for kind, found in by_kind.items()}
+        ),
+        seed_columns=tuple(f"seed_{kind}" for kind in by_kind) or ("seed",),
+        crossed={kind: len(found) for kind, found in by_kind.items()},
         n_cells=n_cells,
         cells=cells,
         lrs=lrs,

@@ -9,7 +9,7 @@ from initrate.errors import InputError, StoreError
 from initrate.report import _build, build_report, demo_config, open_demo
 from initrate.report._read import read_source
 from initrate.report.demo import FOLDER
-from initrate.study import Store, StudyConfig, run
+from initrate.study import Store, StudyConfig, preset, run
 from initrate.tasks import variant
 from tests.report.test_page import Page
 from tests.study import standin
@@ -54,6 +54,7 @@ def test_an_unfinished_study_is_reported_and_then_anew(tmp_path, without_figures
     assert 0 < n_done < n_cells
     page = Page(build_report(half).read_text("utf-8"))
     assert f"{n_done} of {n_cells} runs are in" in page.text
+    assert "under way" not in page.text
     assert len(page.buttons()) % 8 == 0
     whole = trained(tmp_path / "study", small_study())
     again = Page(build_report(whole).read_text("utf-8"))
@@ -97,7 +98,12 @@ def test_crossed_seeds_are_told_apart(tmp_path):
         small_study(), axes={}, seeds=(1,), seed_axes={"init": (1, 2), "order": (1, 2, 3)}
     )
     source = read_source(trained(tmp_path / "study", config))
-    assert source.seeds_in_words == "2 init by 3 order seeds"
+    assert source.seeds_in_words == "2 init seeds × 3 order seeds"
+    shares = [row["inferential_accuracy"] for row in source.cells]
+    words = source.spread(shares)
+    assert words.startswith("range of 6 runs, 2 init seeds × 3 order seeds: 0.")
+    assert "covers" not in words
+    assert source.spread(shares[:5]).startswith("range of 5 runs, out of 2 init seeds × 3")
     found = {tuple(row[name] for name in source.seed_columns) for row in source.cells}
     assert len(found) == 6
 
@@ -197,3 +203,45 @@ def test_a_damaged_table_of_results_stops_the_report(tmp_path, without_figures):
 def test_the_learning_rate_is_known_from_the_first_step():
     for rows in read_source(open_demo()).curves.values():
         assert (rows[0]["step"], rows[0]["lr"]) == (0, 0.0)
+
+
+def test_another_seed_is_told_beside_the_label(tmp_path, without_figures):
+    store = trained(tmp_path / "study", small_study())
+    labels: dict[tuple[float, int], list[str]] = {}
+    for gamma, depth, label in store.cells().select("gamma", "depth", "label").iter_rows():
+        labels.setdefault((gamma, depth), []).append(label)
+    changed = sum(len(set(found)) > 1 for found in labels.values())
+    # Both seeds of the 8 settings are trained; some pairs differ and some do not.
+    assert len(labels) == 8
+    assert 0 < changed < 8
+    text = Page(build_report(store).read_text("utf-8")).text
+    assert (
+        f"Another seed changes the label in {changed} of 8 pairs ({100 * changed / 8:.0f} %)"
+        in (text)
+    )
+    assert "Another execution plan" in text
+
+
+@pytest.mark.parametrize("n_buckets", [None, 0])
+def test_without_pairs_of_seeds_nothing_is_said_of_them(tmp_path, without_figures, n_buckets):
+    store = trained(tmp_path / "study", replace(small_study(), seeds=(1,)), n_buckets=n_buckets)
+    assert read_source(store).seed_pairs is None
+    assert "Another seed" not in Page(build_report(store).read_text("utf-8")).text
+
+
+def test_a_preset_is_a_demonstration_until_it_is_changed(tmp_path, without_figures):
+    tiny = small_study()
+    laptop = preset("laptop")
+    config = replace(laptop, model=tiny.model, training=tiny.training, seeds=(1,), axes={})
+    source = read_source(trained(tmp_path / "changed", config))
+    assert not source.demonstration
+    assert source.changed.startswith("Changed from the preset laptop: model, training")
+    assert source.description == ""
+    text = Page(build_report(Store.open(tmp_path / "changed")).read_text("utf-8")).text
+    assert source.changed in text
+    assert "it is not evidence" not in text
+    own = replace(tiny, description="A demonstration of mine.", axes={}, seeds=(1,))
+    source = read_source(trained(tmp_path / "own", own))
+    assert (source.demonstration, source.changed) == (False, "")
+    assert source.description == "A demonstration of mine."
+    assert read_source(open_demo()).demonstration

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from initrate.report._grid import make_grid
 from initrate.report._headline import headline
 from initrate.report._source import Axis
@@ -25,6 +27,126 @@ def test_the_title_counts_runs():
     one = synthetic(axes=(), n_seeds=1)
     assert head_of(relabelled(one, "composed")).title == "The one run composed"
     assert head_of(relabelled(one, "mixed")).title == "The one run did not compose"
+
+
+def mixed_up(source, *labels: str):
+    """Return the study with these labels, run by run, the last one for all further runs."""
+    found = [*labels, *[labels[-1]] * (len(source.cells) - len(labels))]
+    cells = [{**row, "label": label} for row, label in zip(source.cells, found, strict=True)]
+    return replace(source, cells=cells)
+
+
+UNFIT = ("not_trained", "data_memorized", "diverged")
+
+
+@pytest.mark.parametrize(
+    ("labels", "title"),
+    [
+        (["composed"] * 12 + ["mixed"] * 8, "12 of 20 runs composed"),
+        (
+            ["composed"] * 12 + ["mixed"] * 5 + [*UNFIT],
+            "12 of 17 fitted runs composed; 3 did not fit",
+        ),
+        (["composed"] * 17 + [*UNFIT], "All 17 fitted runs composed; 3 did not fit"),
+        (["mixed"] * 17 + [*UNFIT], "None of 17 fitted runs composed; 3 did not fit"),
+        (
+            ["mirrored"] * 17 + [*UNFIT],
+            "None of 17 fitted runs composed; 17 mirrored; 3 did not fit",
+        ),
+        (["composed"] + ["not_trained"] * 19, "The one fitted run composed; 19 did not fit"),
+        (["mixed"] + ["diverged"] * 19, "The one fitted run did not compose; 19 did not fit"),
+    ],
+)
+def test_the_title_counts_fitted_runs(labels, title):
+    assert head_of(mixed_up(synthetic(axes=(), n_seeds=20), *labels)).title == title
+
+
+@pytest.mark.parametrize(
+    ("labels", "title"),
+    [
+        (["mixed"] + ["not_trained"] * 3, "the one fitted run did not compose; 3 did not fit"),
+        (["composed"] * 4, "all 4 runs composed"),
+        (["mixed"] * 4, "none of 4 runs composed"),
+        (["not_trained"] * 4, "not trained: 4 of 4 runs; composing cannot be judged"),
+    ],
+)
+def test_the_title_of_an_unfinished_study_says_first_how_many_runs_there_are(labels, title):
+    source = mixed_up(synthetic(axes=(), n_seeds=20, share_done=0.2), *labels)
+    assert head_of(source).title == f"4 of 20 runs finished: {title}"
+
+
+def test_without_a_whole_seed_of_learning_rates_nothing_is_judged_yet():
+    source = synthetic(axes=(), n_seeds=1, lrs=(1e-4, 2e-4), share_done=0.5)
+    assert head_of(source).title == "1 of 2 runs finished: none can be judged yet"
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_head_without_a_finding_says_nothing_of_shares(mirrored):
+    gammas = Axis("gamma", "gamma", (0.6, 0.8))
+    source = relabelled(synthetic(axes=(gammas,), mirrored=mirrored), "not_trained")
+    cells = [
+        {**row, "inferential_accuracy": 0.011 + 0.0001 * place, "probe_accuracy": 0.01}
+        for place, row in enumerate(source.cells)
+    ]
+    assert head_of(replace(source, cells=cells)).sentences == ()
+    # Fitted runs without a composed answer: the same, but for the label.
+    fitted = relabelled(replace(source, cells=cells), "mixed")
+    assert head_of(fitted).sentences == ("Every run is labelled mixed.",)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_nowhere_is_said_once_and_beside_a_share_above_one_half(mirrored):
+    source = synthetic(axes=(Axis("gamma", "gamma", (0.6, 0.8)),), mirrored=mirrored)
+    low = {"inferential_accuracy": 0.1, "probe_accuracy": 0.1 if mirrored else None}
+    cells = [{**row, **low, "label": "mixed"} for row in source.cells]
+    cells[0] |= {"inferential_accuracy": 0.9, "label": "composed"}
+    text = " ".join(head_of(replace(source, cells=cells)).sentences)
+    assert text.count("No cell has a median composed share above one half.") == 1
+    assert "nowhere" not in text
+    if mirrored:
+        # The probe passes one half somewhere: beside it, nowhere is a finding.
+        cells = [{**row, "probe_accuracy": 0.9} for row in cells]
+        text = " ".join(head_of(replace(source, cells=cells)).sentences)
+        half = "the median composed share is above one half"
+        assert f"On the unseen pair (4, 3) {half} nowhere. On the probe {half} at" in text
+
+
+@pytest.mark.parametrize(
+    ("labels", "shares", "said"),
+    [
+        (["composed"] * 3, (0.9, 0.9, 0.9), ""),
+        (["composed"] * 3, (0.8, 0.9, 0.95), "The seeds' composed shares lie from 0.80 to 0.95."),
+        (["composed", "mixed"], (0.9, 0.9, 0.9), "The 3 seeds carry 2 different labels."),
+        (
+            ["composed", "mixed"],
+            (0.9, 0.1, 0.1),
+            "The 3 seeds carry 2 different labels; their composed shares lie from 0.10 to 0.90.",
+        ),
+    ],
+)
+def test_one_setting_is_told_in_words_of_its_own(labels, shares, said):
+    source = mixed_up(synthetic(axes=()), *labels)
+    cells = [
+        {**row, "inferential_accuracy": found}
+        for row, found in zip(source.cells, shares, strict=True)
+    ]
+    sentences = head_of(replace(source, cells=cells)).sentences
+    assert "The one setting" not in " ".join(sentences)
+    assert "1 cell" not in " ".join(sentences)
+    assert (sentences[-1] if said else "") == said
+    assert any("lie" in sentence for sentence in sentences) == ("lie" in said)
+
+
+def test_crossed_seeds_are_told_as_runs():
+    source = synthetic(axes=(), crossed={"init": (1, 2), "order": (1, 2)})
+    cells = [{**row, "inferential_accuracy": 0.9} for row in source.cells]
+    text = head_of(mixed_up(replace(source, cells=cells), "composed", "mixed")).sentences[-1]
+    assert text == "The 4 runs carry 2 different labels."
+
+
+def test_a_changed_preset_says_what_was_changed():
+    source = replace(synthetic(name="mine"), changed="Changed from the preset laptop: steps.")
+    assert head_of(source).cautions == ("Changed from the preset laptop: steps.",)
 
 
 def test_a_run_with_a_mirrored_exception_counts_as_composed_and_says_so():
@@ -68,7 +190,9 @@ def test_a_probe_without_an_axis_is_told_as_a_number():
     source = synthetic(axes=(), n_seeds=1, mirrored=True)
     cells = [{**row, "probe_accuracy": 0.42} for row in source.cells]
     text = " ".join(head_of(replace(source, cells=cells)).sentences)
-    assert "On the probe the median composed share is 0.42." in text
+    assert "On the probe the composed share is 0.42." in text
+    text = " ".join(head_of(synthetic(axes=(), mirrored=True)).sentences)
+    assert "On the probe the median composed share is 0." in text
 
 
 def test_what_could_not_be_read_is_a_caution():

@@ -70,6 +70,12 @@ def test_a_maximum_over_learning_rates_is_called_one_and_stands_beside_the_chose
     )
 
 
+def test_one_learning_rate_is_told_in_the_singular():
+    maps = maps_of(synthetic(lrs=(1e-4,)))
+    assert "the best of 1 learning rate for" in maps["inferential"].sentence
+    assert "Of 1 learning rate the" in maps["inferential-by-loss"].sentence
+
+
 def test_cells_without_a_run_say_so():
     maps = maps_of(synthetic(share_done=0.2))
     waiting = [cell for cell in maps["inferential"].cells if cell.shown is None]

@@ -9,7 +9,7 @@ import pytest
 from initrate.report._grid import make_grid
 from initrate.report._maps import make_maps
 from initrate.report._page import render_page
-from initrate.report._source import Axis, Source
+from initrate.report._source import Axis, SeedPairs, Source
 from tests.report.synthetic import PHASE, synthetic
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
@@ -62,6 +62,7 @@ STUDIES = {
     "words": synthetic(axes=(Axis("activation", "activation", ("relu", "gelu")),)),
     "best-lr": synthetic(lrs=(1e-4, 2e-4)),
     "many seeds": synthetic(n_seeds=20),
+    "crossed seeds": synthetic(crossed={"init": (1, 2), "order": (1, 2)}),
     "unfinished": synthetic(share_done=0.3),
     "nothing yet": synthetic(share_done=0),
     "hostile": synthetic(name=HOSTILE, description=HOSTILE),
@@ -169,3 +170,42 @@ def test_commutes_of_runs_that_are_not_fitted_is_hatched_and_has_no_number():
     assert (unfit["title"] or "").endswith("not fitted")
     assert "commutes" in (fitted["title"] or "")
     assert "hatched" not in (fitted["class"] or "")
+
+
+def test_crossed_seeds_claim_no_coverage():
+    source = synthetic(axes=PHASE[:1], crossed={"init": (1, 2), "order": (1, 2)})
+    html = page_of(source)
+    page = Page(html)
+    assert "range of 4 runs, 2 init seeds × 2 order seeds: 0." in html
+    assert "(covers" not in html
+    assert "one tick a run" in page.text
+    assert "one letter a run" in page.text
+    assert "(covers" in page_of(synthetic(axes=PHASE[:1]))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        (SeedPairs(24, 6), "Another seed changes the label in 6 of 24 pairs (25 %)"),
+        (SeedPairs(1, 0), "Another seed changes the label in 0 of 1 pair (0 %)"),
+        (None, None),
+    ],
+)
+def test_the_page_says_how_often_another_seed_changes_the_label(pairs, words):
+    text = Page(page_of(replace(synthetic(), seed_pairs=pairs))).text
+    assert ("How steady a label is" in text) == (words is not None)
+    assert words is None or words in text
+
+
+def test_wide_tables_are_reached_by_keys():
+    page = Page(page_of(synthetic()))
+    boxes = [a for _, a in page.elements if a.get("class") == "sideways" and "tabindex" in a]
+    assert len(boxes) == 4
+    assert all(box["role"] == "region" and box["aria-label"] for box in boxes)
+
+
+def test_a_head_without_sentences_takes_the_whole_width():
+    source = synthetic(name="mine", axes=(), n_seeds=2)
+    cells = [{**row, "label": "not_trained"} for row in source.cells]
+    assert 'class="head alone"' in page_of(replace(source, cells=cells))
+    assert 'class="head"' in page_of(synthetic())

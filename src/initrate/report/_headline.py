@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
@@ -34,21 +34,39 @@ def headline(source: Source, grid: Grid) -> Headline:
     """Return what the study found, in words that follow from the stored labels alone."""
     runs = [run for group in grid.groups for run in runs_shown(source, group)]
     counts = label_counts(source, runs)
-    sentences = [_counted(source, counts), *_borders(source, grid), _spread(source, grid)]
+    sentences = [_counted(source, counts)]
+    if _n_unfit(counts) < len(runs):
+        sentences += _borders(source, grid)
+    sentences.append(_spread(source, grid))
     return Headline(
-        title=_title(counts, len(runs)),
+        title=_title(source, counts, len(runs)),
         sentences=tuple(sentence for sentence in sentences if sentence),
         cautions=_cautions(source),
     )
 
 
-def _title(counts: dict[str, int], n_runs: int) -> str:
-    if not n_runs:
+def _n_unfit(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(label, 0) for label in UNFIT)
+
+
+def _title(source: Source, counts: Mapping[str, int], n_runs: int) -> str:
+    if not source.cells:
         return "No run has finished yet"
-    unfit = sum(counts.get(label, 0) for label in UNFIT)
+    verdict = _verdict(counts, n_runs) if n_runs else "none can be judged yet"
+    if source.finished:
+        return verdict
+    head = f"{len(source.cells):,} of {count_of(source.n_cells, 'run')} finished"
+    return f"{head}: {verdict[0].lower()}{verdict[1:]}"
+
+
+def _verdict(counts: Mapping[str, int], n_runs: int) -> str:
+    """What the fitted runs say; of runs that are not fitted, composing cannot be judged."""
+    unfit = _n_unfit(counts)
     if unfit == n_runs:
         what = "Not fitted" if counts.get("data_memorized") else "Not trained"
         return f"{what}: {unfit} of {count_of(n_runs, 'run')}; composing cannot be judged"
+    fitted = n_runs - unfit
+    kind = "fitted run" if unfit else "run"
     # A run that carries one exception over to its mirror image composes everywhere else.
     excepted = counts.get("composed_with_mirrored_exception", 0)
     composed = counts.get("composed", 0) + excepted
@@ -56,43 +74,61 @@ def _title(counts: dict[str, int], n_runs: int) -> str:
     carrying = "" if not excepted else ", but for an exception carried over to its mirror image"
     if 0 < excepted < composed:
         carrying = f", {excepted} of them but for an exception carried over to its mirror image"
-    if n_runs == 1:
-        return f"The one run composed{carrying}" if composed else "The one run did not compose"
-    if composed == n_runs:
-        return f"All {n_runs} runs composed{carrying}"
-    rest = f"; {mirrored} mirrored" if mirrored else ""
-    return f"{composed or 'None'} of {count_of(n_runs, 'run')} composed{carrying}{rest}"
+    rest = f"; {mirrored} mirrored" if mirrored and fitted > 1 else ""
+    rest += f"; {unfit} did not fit" if unfit else ""
+    if fitted == 1:
+        what = f"composed{carrying}" if composed else "did not compose"
+        return f"The one {kind} {what}{rest}"
+    if composed == fitted:
+        return f"All {count_of(fitted, kind)} composed{carrying}{rest}"
+    return f"{composed or 'None'} of {count_of(fitted, kind)} composed{carrying}{rest}"
 
 
-def _counted(source: Source, counts: dict[str, int]) -> str:
+def _counted(source: Source, counts: Mapping[str, int]) -> str:
     where = ", at the learning rate chosen by training loss" if source.lrs else ""
     parts = [f"{n} {label_words(label)}" for label, n in counts.items()]
     if len(parts) > 1:
         return f"By label{where}: {enumerate_words(parts)}."
-    return f"Every run is labelled {label_words(next(iter(counts)))}{where}." if parts else ""
+    only = next(iter(counts), "")
+    # The title says these two in the same words.
+    if only in ("", "composed", "not_trained") and not where:
+        return ""
+    if sum(counts.values()) == 1:
+        return f"The run is labelled {label_words(only)}{where}."
+    return f"Every run is labelled {label_words(only)}{where}." if only else ""
 
 
 def _borders(source: Source, grid: Grid) -> list[str]:
     """Where the median composed share is above one half: on the unseen pair, and on the probe."""
-    if not any(number(row, "probe_accuracy") is not None for row in source.cells):
-        return [_border(source, grid, "inferential_accuracy", "The")]
-    pair = pair_words(source)
-    return [
-        _border(source, grid, "inferential_accuracy", f"On {pair} the"),
-        _border(source, grid, "probe_accuracy", "On the probe the"),
-    ]
+    columns = {"inferential_accuracy": "The"}
+    if any(number(row, "probe_accuracy") is not None for row in source.cells):
+        columns = {
+            "inferential_accuracy": f"On {pair_words(source)} the",
+            "probe_accuracy": "On the probe the",
+        }
+    if len(grid.groups) == 1:
+        return [_one_share(source, grid.groups[0], *column) for column in columns.items()]
+    medians = [_middle(_shares(source, g, column)) or 0 for g in grid.groups for column in columns]
+    if max(medians) > 0.5:
+        return [_border(source, grid, column, start) for column, start in columns.items()]
+    runs = [number(row, column) or 0 for row in source.cells for column in columns]
+    # Where no run at all is above it, there is nothing to say.
+    return ["No cell has a median composed share above one half."] if max(runs) > 0.5 else []
+
+
+def _one_share(source: Source, group: Group, column: str, start: str) -> str:
+    shares = _shares(source, group, column)
+    if not shares:
+        return ""
+    median_of = "median " if len(shares) > 1 else ""
+    return f"{start} {median_of}composed share is {share(median(shares))}."
 
 
 def _border(source: Source, grid: Grid, column: str, start: str) -> str:
     """Where along the first axis the median of a share is above one half."""
     lines = [row for facet in grid.facets for row in facet.groups]
-    if not source.cells:
-        return ""
+    assert grid.columns is not None
     head = f"{start} median composed share is above one half"
-    if grid.columns is None or len(grid.columns.values) < 2:
-        found = [_middle(_shares(source, group, column)) for row in lines for group in row]
-        shares = [share(entry) for entry in found]
-        return f"{start} median composed share is {enumerate_words(shares)}."
     above = [[(_middle(_shares(source, g, column)) or 0) > 0.5 for g in row] for row in lines]
     if not any(map(any, above)):
         return f"{head} nowhere."
@@ -126,23 +162,45 @@ def _spread(source: Source, grid: Grid) -> str:
     """How many cells of the map hold seeds of unlike labels, and where they differ most."""
     several = [g for g in grid.groups if len(runs_shown(source, g)) > 1]
     if not several:
-        return "One seed a cell: how far seeds differ is not known." if source.cells else ""
-    of = f" on {pair_words(source)}" if any(pair.probe for pair in source.pairs) else ""
-    split = [g for g in several if len(label_counts(source, runs_shown(source, g))) > 1]
+        so_far = "" if source.finished else " so far"
+        head = f"One {source.one_seed} a cell{so_far}: how far seeds differ is not known."
+        return head if source.cells else ""
+    counts = [label_counts(source, runs_shown(source, g)) for g in several]
+    split = sum(len(found) > 1 for found in counts)
+    labels = {label for found in counts for label in found}
+    apart = _apart(source, several) if labels - set(UNFIT) else ""
+    seeds = f"{source.one_seed}s"
+    # One label everywhere is told already.
+    told = not split and len(labels) == 1
+    if len(several) == 1:
+        where = f" at {several[0].words}" if len(grid.groups) > 1 else ""
+        unlike = f"{len(labels)} different labels" if split else "one label"
+        head = "" if told else f"The {sum(counts[0].values())} {seeds}{where} carry {unlike}"
+    elif split:
+        n_cells = count_of(len(several), "cell")
+        head = f"{seeds.capitalize()} carry different labels in {split} of {n_cells}"
+    else:
+        head = "" if told else f"In all {len(several)} cells the {seeds} carry one label"
+    start = "their" if head else f"The {seeds}'"
+    parts = [head, f"{start} composed shares {apart}" if apart else ""]
+    sentence = "; ".join(part for part in parts if part)
+    return f"{sentence}." if sentence else ""
+
+
+def _apart(source: Source, several: Sequence[Group]) -> str:
+    """Where composed shares lie furthest apart; nowhere where they are equal as far as shown."""
     ranges = [(max(found) - min(found), g) for g in several if (found := _shares(source, g))]
-    head = (
-        f"Seeds carry different labels in {len(split)} of {count_of(len(several), 'cell')}"
-        if split
-        else f"In all {count_of(len(several), 'cell')} the seeds carry one label"
-    )
     if not ranges:
-        return f"{head}."
+        return ""
     widest = max(ranges, key=lambda entry: entry[0])[1]
     low, *_, high = sorted(_shares(source, widest))
-    return (
-        f"{head}; their composed shares{of} lie furthest apart at {widest.words}: "
-        f"{share(low)} to {share(high)}."
-    )
+    if share(low) == share(high):
+        return ""
+    on = f"on {pair_words(source)} " if any(pair.probe for pair in source.pairs) else ""
+    ends = f"{share(low)} to {share(high)}"
+    if len(several) == 1:
+        return f"{on}lie from {ends}"
+    return f"{on}lie furthest apart at {widest.words}: {ends}"
 
 
 def _cautions(source: Source) -> tuple[str, ...]:
@@ -152,19 +210,39 @@ def _cautions(source: Source) -> tuple[str, ...]:
             "A demonstration at a small size, chosen because it shows the regimes: it is not "
             "evidence for a claim about larger models."
         )
+    if source.changed:
+        cautions.append(source.changed)
     if not source.finished:
-        cautions.append(
-            f"The study is not finished: {len(source.cells)} of "
-            f"{count_of(source.n_cells, 'run')} are in."
-        )
+        cautions.append(_unfinished(source))
     cautions += source.missing
     if source.lrs:
         cautions.append(
-            f"Each cell trained at {len(source.lrs)} learning rates. Maps called a maximum take "
-            "the best of them for each answer apart, so two maxima of one cell may come from "
-            "different runs."
+            f"Each cell trained at {count_of(len(source.lrs), 'learning rate')}. Maps called a "
+            "maximum take the best of them for each answer apart, so two maxima of one cell may "
+            "come from different runs."
         )
     return tuple(cautions)
+
+
+def _unfinished(source: Source) -> str:
+    are = "is" if source.n_cells == 1 else "are"
+    head = (
+        f"The study is not finished: {len(source.cells)} of "
+        f"{count_of(source.n_cells, 'run')} {are} in"
+    )
+    bucket = source.under_way
+    if bucket is None:
+        return f"{head}."
+    runs = f" of {count_of(bucket.n_cells, 'run')}" if bucket.n_cells else ""
+    if bucket.step is None or bucket.steps is None:
+        return f"{head}; a bucket{runs} is under way."
+    # Rounded as a run tells it, but that a part is neither none nor all.
+    done = round(100 * (len(source.cells) + bucket.done) / source.n_cells)
+    part = f"{min(done, 99)} %" if done else "less than 1 %"
+    return (
+        f"{head}; a bucket{runs} is at step {bucket.step:,} of {bucket.steps:,}, which makes "
+        f"{part} of the study."
+    )
 
 
 def _shares(source: Source, group: Group, column: str = "inferential_accuracy") -> list[float]:

@@ -10,7 +10,7 @@ from statistics import fmean, median
 from initrate.report._colours import LABELS, label_style
 from initrate.report._grid import Grid, Group, by_seed, chosen_by_training_loss
 from initrate.report._source import Row, Source, number
-from initrate.report._words import label_words, share, spread_words
+from initrate.report._words import count_of, label_words, share
 
 _COMMUTES = "commutes"
 SEEN_THRESHOLD = 0.9
@@ -80,7 +80,7 @@ def make_maps(source: Source, grid: Grid) -> tuple[Map, ...]:
             maps.append(Map(measure.key, measure.title, sentence, "share", _tables(grid, cells)))
     labels = {g.index: _label_cell(source, g) for g in grid.groups}
     where = " at the learning rate chosen by training loss" if source.lrs else ""
-    sentence = f"What each run learned, one letter a seed{where}."
+    sentence = f"What each run learned, one letter a {source.one_seed}{where}."
     return (*maps, Map("labels", "Labels", sentence, "label", _tables(grid, labels)))
 
 
@@ -183,18 +183,20 @@ def _measures(source: Source) -> list[_Measure]:
 
 def _statistic(source: Source, measure: _Measure) -> str:
     seeds = source.seeds_in_words if source.finished else "the seeds finished so far"
+    rates = count_of(len(source.lrs), "learning rate")
     if measure.most:
         return (
-            f"A maximum: the best of {len(source.lrs)} learning rates for this answer alone and "
+            f"A maximum: the best of {rates} for this answer alone and "
             f"each seed alone, then the mean of {seeds}. Read it beside the map at the learning "
             "rate chosen by training loss."
         )
     if source.lrs:
         return (
-            f"Of {len(source.lrs)} learning rates the one with the lowest training loss, each "
+            f"Of {rates} the one with the lowest training loss, each "
             f"seed alone; the median of {seeds}."
         )
-    return "One seed a cell." if seeds == "1 seed" else f"The median of {seeds}."
+    one = f"One {source.one_seed} a cell."
+    return one if source.seeds_in_words == "1 seed" else f"The median of {seeds}."
 
 
 def _share_cell(source: Source, group: Group, measure: _Measure) -> MapCell:
@@ -256,7 +258,7 @@ def _spoken(
         return f"{group.words}: no run finished yet"
     if shown is None:
         return f"{group.words}: {'not fitted' if hatched else f'no {title.lower()} value'}"
-    spread = f", {spread_words(seeds)}"
+    spread = f", {source.spread(seeds)}"
     unfit = f", seen pairs below {SEEN_THRESHOLD:.2f}" if hatched else ""
     return f"{group.words}: {title.lower()} {share(shown)}{spread}{unfit}"
 

@@ -83,6 +83,8 @@ def render_page(
         comparable=_comparable(source, grid),
         facts=source.facts,
         cost=_cost(source),
+        trust=_trust(source),
+        progress=_progress(source),
         thresholds=_pairs(source.thresholds),
         environment=_pairs(source.environment) + _pairs(source.execution),
         figures=[_figure(figure) for figure in figures],
@@ -216,6 +218,28 @@ def _sizes(source: Source, group: Group, role: str) -> list[float]:
 
 def _middle(found: list[float]) -> str:
     return f"{median(found):.3g}" if found else "–"
+
+
+def _trust(source: Source) -> tuple[str, ...]:
+    """How often another seed changes the label, and what another execution plan does."""
+    pairs = source.seed_pairs
+    if pairs is None:
+        return ()
+    return (
+        f"Another seed changes the label in {pairs.changed:,} of {count_of(pairs.n, 'pair')} "
+        f"({100 * pairs.changed / pairs.n:.0f} %): runs that differ in the seed alone.",
+        "Another execution plan (threads, width of buckets, type of numbers) adds the same sums in "
+        "another order, and training amplifies the last bits: near a border it may change a label "
+        "too. One study cannot tell how often; docs/equality.md says how to measure it.",
+    )
+
+
+def _progress(source: Source) -> dict[str, str] | None:
+    """How far an unfinished study is, with the steps of the bucket that is under way."""
+    if source.finished:
+        return None
+    begun = source.under_way.done if source.under_way else 0.0
+    return {"done": f"{round(len(source.cells) + begun, 2):g}", "of": str(source.n_cells)}
 
 
 def _cost(source: Source) -> list[tuple[str, str]]:

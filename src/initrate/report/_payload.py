@@ -10,7 +10,7 @@ from initrate.report._colours import label_style
 from initrate.report._grid import Grid, Group, chosen_by_training_loss
 from initrate.report._maps import is_fitted
 from initrate.report._source import Row, Source, number
-from initrate.report._words import axis_words, label_words, spread_words, text_of
+from initrate.report._words import axis_words, label_words, text_of
 
 CURVES = (
     "training_loss",
@@ -106,7 +106,7 @@ def _group(source: Source, group: Group) -> dict[str, object]:
         "words": group.words,
         "runs": list(group.members),
         "chosen": list(chosen),
-        "spread": spread_words([entry for entry in found if entry is not None]),
+        "spread": source.spread([entry for entry in found if entry is not None]),
     }
 
 

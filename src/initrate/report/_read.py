@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from initrate import __version__
 from initrate.errors import InputError
 from initrate.report._payload import CURVES
-from initrate.report._source import Axis, Pair, Row, Source
-from initrate.report._words import axis_words, count_of, text_of, texts_of
+from initrate.report._preset import origin_of
+from initrate.report._source import Axis, Pair, Row, SeedPairs, Source
+from initrate.report._under_way import under_way
+from initrate.report._words import axis_words, count_of, seeds_words, text_of, texts_of
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -31,11 +33,16 @@ def read_source(store: Store) -> Source:
     n_done, n_cells = store.progress()
     tasks = _tasks(config)
     missing: list[str] = []
+    crossed = {name: len(found) for name, found in config.seed_axes.items()}
+    origin = origin_of(config)
+    changed = origin.words if origin else ""
     return Source(
         name=config.name,
-        description=config.description,
+        # The description of a preset is none of a study that was changed away from it.
+        description="" if changed else config.description,
         axes=tuple(Axis(name, name, tuple(values)) for name, values in config.axes.items()),
-        seeds_in_words=_seeds_in_words(config),
+        seeds_in_words=seeds_words(len(config.seeds), crossed),
+        crossed=crossed,
         seed_columns=_seed_columns(config),
         n_cells=n_cells,
         cells=store.cells().to_dicts() if n_done else (),
@@ -66,8 +73,10 @@ def read_source(store: Store) -> Source:
         thresholds=asdict(store.thresholds),
         missing=tuple(missing),
         variant=", ".join(dict.fromkeys(task.variant for task in tasks)),
-        # A study says of itself, in its file, that it is no more than this.
-        demonstration="demonstration" in config.description.lower(),
+        seed_pairs=_seed_pairs(store) if n_done else None,
+        under_way=under_way(store) if n_done < n_cells else None,
+        demonstration=origin is not None and origin.demonstration and not changed,
+        changed=changed,
         identity=config_digest(config)[:12],
         version=__version__,
         built=datetime.now(UTC),
@@ -176,12 +185,13 @@ def _floors(tasks: Sequence[AnchorTask]) -> Mapping[str, float]:
     return loss_floors(tasks[0]) if len(tasks) == 1 else {}
 
 
-def _seeds_in_words(config: StudyConfig) -> str:
-    if not config.seed_axes:
-        return count_of(len(config.seeds), "seed")
-    crossed = [f"{len(found)} {name}" for name, found in config.seed_axes.items()]
-    head = f"{len(config.seeds)} times " if len(config.seeds) > 1 else ""
-    return f"{head}{' by '.join(crossed)} seeds"
+def _seed_pairs(store: Store) -> SeedPairs | None:
+    """How often another seed changes the label: the part of an agreement within one study."""
+    from initrate.study import agreement
+
+    within = agreement(store, store)
+    found = SeedPairs(within.n_seed_pairs, within.changed_between_seeds)
+    return found if found.n else None
 
 
 def _seed_columns(config: StudyConfig) -> tuple[str, ...]:
@@ -199,6 +209,7 @@ def _facts(config: StudyConfig) -> tuple[tuple[str, str], ...]:
     task, model, training, rule = config.task, config.model, config.training, config.rule
     data = "stream" if task.pool is None else f"pool of {task.pool:,} sequences"
     set_by_axis = {*config.all_axes}
+    crossed = {name: len(found) for name, found in config.seed_axes.items()}
 
     def unless(axis: str, words: str) -> list[str]:
         return [] if axis in set_by_axis else [words]
@@ -230,7 +241,7 @@ def _facts(config: StudyConfig) -> tuple[tuple[str, str], ...]:
         ("training", ", ".join(recipe)),
         ("rule", ", ".join([rule.name, *rates])),
         ("axes", "; ".join([*axes, *lrs]) or "none"),
-        ("seeds", _seeds_in_words(config)),
+        ("seeds", seeds_words(len(config.seeds), crossed)),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from initrate.report._words import axis_words, texts_of
+from initrate.report._under_way import UnderWay
+from initrate.report._words import axis_words, spread_words, texts_of
 
 Row = Mapping[str, Any]
 
@@ -55,6 +57,15 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class SeedPairs:
+    """Pairs of runs that differ in the seed alone."""
+
+    n: int
+    changed: int
+    """Of these: how many carry two labels."""
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """All that the page and the figures show, as plain Python; nothing here reaches back."""
 
@@ -85,13 +96,35 @@ class Source:
     thresholds: Mapping[str, object] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     """What could not be read and the report does without, a sentence each."""
+    crossed: Mapping[str, int] = field(default_factory=dict)
+    """How many seeds of each kind are crossed; empty where one number is all seeds of a run."""
+    seed_pairs: SeedPairs | None = None
+    """How often another seed changes the label; None where no two runs differ in it alone."""
+    under_way: UnderWay | None = None
+    """A bucket that is begun and not done."""
     variant: str = ""
     """The variant of the task, for captions; of several tasks, all of them."""
     demonstration: bool = False
     """Made to show the regimes, never evidence for a claim: the page says so at its head."""
+    changed: str = ""
+    """What the study changes of the preset that it was made from, in one sentence."""
     identity: str = ""
     version: str = ""
     built: datetime | None = None
+
+    @property
+    def one_seed(self) -> str:
+        """What one of the runs of a setting is called: a seed, but where seeds are crossed."""
+        return "run" if self.crossed else "seed"
+
+    def spread(self, found: Sequence[float]) -> str:
+        """Return in words how far the numbers of one setting spread over its seeds."""
+        n_runs = self.n_cells // math.prod(len(v) for v in self._points)
+        return spread_words(found, self.seeds_in_words if self.crossed else "", n_runs)
+
+    @property
+    def _points(self) -> list[tuple[object, ...]]:
+        return [axis.values for axis in self.axes] + [self.lrs or (None,)]
 
     @property
     def finished(self) -> bool:

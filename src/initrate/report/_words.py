@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from initrate.report._colours import label_style
 from initrate.statistics import median_coverage, median_interval
@@ -61,7 +61,8 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     (
         "covers",
         "How probable it is that the range of the seeds shown holds the median of all seeds there "
-        "could be: 75 % for three seeds. One seed has no range.",
+        "could be: 75 % for three seeds. One seed has no range. Crossed seeds are not independent "
+        "of each other, so that their range covers nothing that can be told.",
     ),
     (
         "commutes",
@@ -176,14 +177,35 @@ def enumerate_words(parts: list[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def spread_words(values: Sequence[float]) -> str:
+def seeds_words(n_seeds: int, crossed: Mapping[str, int]) -> str:
+    """Return the seeds of a study; those crossed with each other are not counted as one number.
+
+    >>> seeds_words(3, {}), seeds_words(1, {"init": 2, "order": 2})
+    ('3 seeds', '2 init seeds × 2 order seeds')
+    """
+    factors = {"": n_seeds, **crossed}
+    words = [count_of(n, f"{name} seed".strip()) for name, n in factors.items() if n > 1]
+    return " × ".join(words) or "1 seed"
+
+
+def spread_words(values: Sequence[float], seeds: str = "", n_runs: int = 0) -> str:
     """Return how far seeds spread, and how surely that holds the median; "one seed" for one.
+
+    Of crossed seeds, which `seeds` says in words and which make `n_runs` runs, nothing is covered:
+    runs that share a seed are not independent.
 
     >>> spread_words([0.2, 0.5, 0.9]), spread_words([0.2])
     ('range of 3 seeds 0.20 to 0.90 (covers 75 %)', 'one seed')
+    >>> spread_words([0.2, 0.9, 0.5, 0.4], "2 init seeds × 2 order seeds", 4)
+    'range of 4 runs, 2 init seeds × 2 order seeds: 0.20 to 0.90'
     """
     if len(values) < 2:
-        return "one seed" if values else "no seed"
+        one = "run" if seeds else "seed"
+        return f"one {one}" if values else f"no {one}"
+    if seeds:
+        out_of = "" if len(values) == n_runs else "out of "
+        ends = f"{share(min(values))} to {share(max(values))}"
+        return f"range of {len(values)} runs, {out_of}{seeds}: {ends}"
     _, low, high = median_interval(values)
     whole = (low, high) == (min(values), max(values))
     return (

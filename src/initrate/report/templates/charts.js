@@ -73,7 +73,19 @@ function framed(chart, title, note, width, height) {
   return svg;
 }
 
-// series: [{kind, name, run, seed, values}], all over the same x.
+function widthOf(svg, text, kind = "") {
+  const probe = shape("text", { class: kind }, text);
+  svg.append(probe);
+  const width = probe.getComputedTextLength();
+  probe.remove();
+  return width;
+}
+
+// Lines that are named at their ends and read off one by one; more are told as a range.
+const MOST_NAMED = 6;
+
+// series: [{kind, name, run, seed, short, values}], all over the same x; `short` names a line at
+// its end, and is the seed itself or a number that the list above the charts explains.
 function lineChart(chart, spec) {
   const width = Math.max(chart.clientWidth, 240), height = 190;
   const edge = { left: 36, right: 26, top: 14, bottom: 24 };
@@ -87,16 +99,20 @@ function lineChart(chart, spec) {
     return;
   }
   const scaled = (v) => (spec.log ? Math.log10(v) : v);
+  const yAt = (v) => height - edge.bottom - ((scaled(v) - low) / (high - low)) * (height - edge.top - edge.bottom);
   let low = spec.range ? spec.range[0] : Math.min(...known.map(scaled));
   let high = spec.range ? spec.range[1] : Math.max(...known.map(scaled));
   if (spec.zero) low = 0;
   if (high - low < 1e-9) high = low + 1;
   const xs = spec.x, xLow = xs[0], xHigh = xs[xs.length - 1] === xLow ? xLow + 1 : xs[xs.length - 1];
-  const xAt = (x) => edge.left + ((x - xLow) / (xHigh - xLow)) * (width - edge.left - edge.right);
-  const yAt = (v) => height - edge.bottom - ((scaled(v) - low) / (high - low)) * (height - edge.top - edge.bottom);
   const ticks = spec.log
     ? logTicks(low, high)
     : spec.range ? [0, 0.5, 1] : niceTicks(low, high, 3);
+  // What stands beside the frame has room there, whatever it says.
+  const names = endNames(svg, spec, yAt, edge.top, height - edge.bottom, width / 4);
+  edge.left = Math.max(edge.left, ...ticks.map((tick) => widthOf(svg, brief(tick)) + 9));
+  edge.right = Math.max(edge.right, ...names.map((name) => name.width + 7));
+  const xAt = (x) => edge.left + ((x - xLow) / (xHigh - xLow)) * (width - edge.left - edge.right);
   for (const tick of ticks) {
     svg.append(shape("line", { class: "gridline", x1: edge.left, x2: width - edge.right, y1: yAt(tick), y2: yAt(tick) }));
     svg.append(shape("text", { x: edge.left - 7, y: yAt(tick) + 4, "text-anchor": "end" }, brief(tick)));
@@ -119,7 +135,11 @@ function lineChart(chart, spec) {
     });
     svg.append(shape("path", { class: `line ${line.kind}`, "data-run": line.run, d: path }));
   }
-  endNames(svg, spec, yAt, width - edge.right + 5, height - edge.bottom);
+  for (const name of names) {
+    const text = shape("text", { class: "seed-name", x: width - edge.right + 5, y: name.y }, name.text);
+    text.append(shape("title", {}, name.seeds.join(", ")));
+    svg.append(text);
+  }
   const lead = spec.series.filter((s) => s.kind === spec.series[0].kind);
   const ends = lead.map((s) => `${s.seed} ${spec.format(lastKnown(s.values))}`);
   svg.setAttribute("aria-label", `${spec.title}: ${lead[0].name} at the end, ${ends.join(", ")}`);
@@ -140,28 +160,39 @@ function apart(floors, yOf, room, bottom) {
   return places;
 }
 
-function endNames(svg, spec, yAt, x, bottom) {
+// Names of lines at their ends: those that would overlap are joined, and joined ones that would be
+// wider than `most` are counted. All of them stand in the list, the table and the chart's label.
+function endNames(svg, spec, yAt, top, bottom, most) {
   const lead = spec.series.filter((s) => s.kind === spec.series[0].kind && lastKnown(s.values) !== null);
-  if (lead.length < 2 || lead.length > 6 || spec.log && lead.some((s) => lastKnown(s.values) <= 0)) return;
-  const names = lead.map((s) => ({ run: s.run, text: s.short, y: yAt(lastKnown(s.values)) }));
-  names.sort((a, b) => b.y - a.y);
-  // Names that would overlap are joined: "0 1" at one place says that the lines end together.
+  if (lead.length < 2 || lead.length > MOST_NAMED || spec.log && lead.some((s) => lastKnown(s.values) <= 0)) return [];
+  const ends = lead.map((s) => ({ ...s, y: Math.min(Math.max(yAt(lastKnown(s.values)) + 4, top), bottom) }));
+  ends.sort((a, b) => b.y - a.y);
   const places = [];
-  for (const name of names) {
+  for (const end of ends) {
     const last = places[places.length - 1];
-    if (last && last.y - name.y < 11) last.all.push(name.text);
-    else places.push({ y: name.y, all: [name.text] });
+    if (last && last.y - end.y < 13) last.all.push(end);
+    else places.push({ y: end.y, all: [end] });
   }
-  for (const place of places) {
-    svg.append(shape("text", { class: "seed-name", x, y: Math.min(place.y + 4, bottom) }, place.all.sort((a, b) => a.localeCompare(b, "en", { numeric: true })).join(" ")));
-  }
+  return places.map(({ y, all }) => {
+    all.sort((a, b) => a.short.localeCompare(b.short, "en", { numeric: true }));
+    const joined = all.map((s) => s.short).join(" ");
+    const fits = widthOf(svg, joined, "seed-name") <= most;
+    const text = fits ? joined : all.length === lead.length ? `all ${all.length}` : `${all.length} lines`;
+    return { y, text, width: widthOf(svg, text, "seed-name"), seeds: all.map((s) => s.seed) };
+  });
+}
+
+function valuesAt(lead, spec, i) {
+  if (lead.length <= MOST_NAMED) return lead.map((s) => `${s.listed ? s.short : s.seed} ${spec.format(s.values[i])}`).join(" · ");
+  const known = lead.map((s) => s.values[i]).filter((v) => v !== null);
+  return known.length ? `${known.length} runs, ${spec.format(Math.min(...known))} to ${spec.format(Math.max(...known))}` : "–";
 }
 
 function readout(svg, key, spec, xAt, edge, height) {
   const kept = [...key.childNodes];
   const cursor = shape("line", { class: "cursor", y1: edge.top, y2: height - edge.bottom, visibility: "hidden" });
   svg.append(cursor);
-  const lead = spec.series.filter((s) => s.kind === spec.series[0].kind).slice(0, 6);
+  const lead = spec.series.filter((s) => s.kind === spec.series[0].kind);
   svg.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect();
     const x = ((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width;
@@ -169,8 +200,7 @@ function readout(svg, key, spec, xAt, edge, height) {
     cursor.setAttribute("x1", xAt(spec.x[near]));
     cursor.setAttribute("x2", xAt(spec.x[near]));
     cursor.setAttribute("visibility", "visible");
-    const parts = lead.map((s) => `${s.seed} ${spec.format(s.values[near])}`);
-    key.replaceChildren(element("span", {}, `${spec.xWord} ${spec.xName ? spec.xName(spec.x[near]) : brief(spec.x[near])}: ${parts.join(" · ")}`));
+    key.replaceChildren(element("span", {}, `${spec.xWord} ${spec.xName ? spec.xName(spec.x[near]) : brief(spec.x[near])}: ${valuesAt(lead, spec, near)}`));
   });
   svg.addEventListener("pointerleave", () => {
     cursor.setAttribute("visibility", "hidden");
@@ -178,8 +208,13 @@ function readout(svg, key, spec, xAt, edge, height) {
   });
 }
 
-// rows: [{run, seed, bars: [[shift, n]]}]; the bars of one row share one line.
+// Rows of a histogram; the chart says where there are more runs.
+const MOST_ROWS = 5;
+
+// rows: [{run, seed, short, listed, bars: [[shift, n]]}]; the bars of one row share one line.
 function histogram(chart, spec) {
+  const n_runs = spec.rows.length;
+  spec = { ...spec, rows: spec.rows.slice(0, MOST_ROWS) };
   const width = Math.max(chart.clientWidth, 240), height = 190;
   const edge = { left: 10, right: 10, top: 8, bottom: 24 };
   const answers = [["composed", spec.composed], ["mirrored", spec.mirrored]].filter(([, shift]) => shift !== null);
@@ -187,7 +222,7 @@ function histogram(chart, spec) {
     const swatch = shape("svg", { viewBox: "0 0 20 8", "aria-hidden": "true" });
     swatch.append(shape("rect", { class: `bar ${kind}`, x: 8, y: 0, width: 8, height: 8, rx: 1.5 }));
     return element("span", {}, swatch, `${kind}, key ${signed(shift)}`);
-  }), answers.length < 2 ? element("span", {}, spec.note) : "");
+  }), answers.length < 2 ? element("span", {}, spec.note) : "", n_runs > MOST_ROWS ? element("span", {}, `The first ${MOST_ROWS} of ${n_runs} runs.`) : "");
   const svg = framed(chart, spec.title, key, width, height);
   const shifts = spec.rows.flatMap((row) => row.bars.filter((bar) => bar[1] > 0).map((bar) => bar[0]));
   if (!shifts.length) {
@@ -204,7 +239,7 @@ function histogram(chart, spec) {
     const base = edge.top + room * (place + 1);
     const total = row.bars.reduce((sum, bar) => sum + bar[1], 0) || 1;
     svg.append(shape("line", { class: "gridline", x1: edge.left, x2: width - edge.right, y1: base, y2: base }));
-    if (spec.rows.length > 1) svg.append(shape("text", { x: width - edge.right, y: base - room + 14, "text-anchor": "end" }, row.seed));
+    if (spec.rows.length > 1) svg.append(shape("text", { class: "row-name", x: width - edge.right, y: base - room + 14, "text-anchor": "end" }, nameOf(svg, row, width / 2)));
     for (const [shift, n] of row.bars) {
       const tall = (n / total) * (room - 8);
       if (tall < 0.3) continue;
@@ -222,6 +257,11 @@ function histogram(chart, spec) {
     return `${row.seed} most often key ${signed(top[0])}`;
   });
   svg.setAttribute("aria-label", `${spec.title}: ${tops.join(", ")}`);
+}
+
+// The seed, or the number that stands for it in the list above the charts where it takes more room.
+function nameOf(svg, row, most) {
+  return row.listed ? row.short : widthOf(svg, row.seed) <= most ? row.seed : row.short;
 }
 
 function signed(number) {

@@ -61,14 +61,13 @@ function showPanel() {
     for (const at of runs) {
       const run = data.runs[at];
       const row = element("tr", { tabindex: 0, "data-at": at }, element("th", { scope: "row" }, mark(run), run.seed.replace(/^seed /, ""), element("span", { class: "unseen-text" }, ` ${run.words}`)), ...(lrColumn ? [element("td", { class: "num" }, run.lr)] : []), ...columns.map(([c]) => element("td", { class: "num" }, share(run[c]))));
-      for (const kind of ["pointerenter", "focus"]) row.addEventListener(kind, () => highlight(at));
-      for (const kind of ["pointerleave", "blur"]) row.addEventListener(kind, () => highlight(null));
+      picksOut(row, at);
       body.append(row);
     }
     table.append(body);
     parts.push(element("div", { class: "sideways" }, table));
     if (!data.lrs.length || chosen.lr === "chosen") parts.push(element("p", { class: "hint spread" }, `Inferential: ${group.spread.replace(" %", "\u00a0%")}${group.spread.startsWith("one") ? ", no range" : ""}.`));
-    if (runs.length > 1) parts.push(element("p", { class: "hint" }, "Point at a seed to pick out its lines below. In the map, arrow keys move the choice."));
+    if (runs.length > 1) parts.push(element("p", { class: "hint" }, "Point at a row to pick out its lines below. In the map, arrow keys move the choice."));
   }
   panel.replaceChildren(...parts);
 }
@@ -96,10 +95,40 @@ function seriesOf(runs, columns) {
   for (const [column, kind, name] of columns) {
     for (const at of runs) {
       const values = data.curves[at][column];
-      if (values && values.length === steps(runs).length) found.push({ kind, name, run: at, seed: data.runs[at].seed, short: data.runs[at].seed.replace(/^seed /, ""), values });
+      if (values && values.length === steps(runs).length) found.push({ kind, name, ...named(runs, at), values });
     }
   }
   return found;
+}
+
+// A line is named by its seed where that is short, and by a number where not: the list says whose.
+const LONGEST_NAME = 4;
+function isListed(runs) {
+  return runs.length > 1 && runs.length <= MOST_NAMED && runs.some((at) => bare(at).length > LONGEST_NAME);
+}
+
+function bare(at) {
+  return data.runs[at].seed.replace(/^seed /, "");
+}
+
+function named(runs, at) {
+  const listed = isListed(runs);
+  return { run: at, seed: data.runs[at].seed, short: listed ? String(runs.indexOf(at) + 1) : bare(at), listed };
+}
+
+function showLines(runs) {
+  const list = document.getElementById("lines");
+  list.hidden = !isListed(runs);
+  list.replaceChildren(...(list.hidden ? [] : runs.map((at, place) => {
+    const line = element("li", { tabindex: 0 }, element("b", {}, String(place + 1)), ` ${data.runs[at].seed}`);
+    picksOut(line, at);
+    return line;
+  })));
+}
+
+function picksOut(box, at) {
+  for (const kind of ["pointerenter", "focus"]) box.addEventListener(kind, () => highlight(at));
+  for (const kind of ["pointerleave", "blur"]) box.addEventListener(kind, () => highlight(null));
 }
 
 function steps(runs) {
@@ -116,9 +145,10 @@ function showCharts() {
   const runs = runsShown();
   document.getElementById("cell").hidden = !runs.length;
   charts.replaceChildren();
+  showLines(runs);
   if (!runs.length) return;
   const over = { x: steps(runs), xWord: "step", format: share };
-  const every = data.thinned > 1 ? `Every ${data.thinned}th logged step.` : "";
+  const every = data.thinned > 1 ? `One logged step in ${data.thinned}.` : "";
   if (over.x.length) {
     chart(lineChart, { ...over, title: "Unseen pair", note: every || "Share of composed answers while training.", range: [0, 1], series: seriesOf(runs, [["inferential_accuracy", "composed", "inferential"], ["symmetric_accuracy", "mirrored", "symmetric"], ["probe_accuracy", "probe", "probe"]]) });
     chart(lineChart, { ...over, title: "Seen pairs", range: [0, 1], series: seriesOf(runs, [["seen_accuracy", "seen", "held-out keys"], ["training_accuracy", "training", "training data"]]) });
@@ -127,26 +157,26 @@ function showCharts() {
   }
   const pair = data.pairs[chosen.pair];
   if (pair) {
-    const named = `(${pair.text.replaceAll(",", ", ")})`;
-    const rows = runs.map((at) => ({ run: at, seed: data.runs[at].seed, bars: data.shifts[at][pair.text] || [] }));
-    chart(histogram, { title: `What is answered to ${named}`, note: "Prediction minus key.", rows: rows.slice(0, 5), composed: pair.composed, mirrored: pair.mirrored });
-    positionChart(runs, pair, named);
+    const asked = `(${pair.text.replaceAll(",", ", ")})`;
+    const rows = runs.map((at) => ({ ...named(runs, at), bars: data.shifts[at][pair.text] || [] }));
+    chart(histogram, { title: `What is answered to ${asked}`, note: "Prediction minus key.", rows, composed: pair.composed, mirrored: pair.mirrored });
+    positionChart(runs, pair, asked);
   }
   if (over.x.length) chart(lineChart, { ...over, title: "Learning rate", note: "The schedule of these runs.", zero: true, format: brief, series: seriesOf(runs, [["lr", "plainline", "learning rate"]]) });
 }
 
-function positionChart(runs, pair, named) {
+function positionChart(runs, pair, asked) {
   const series = [];
   for (const [kind, name, at] of [["composed", "composed", 2], ["mirrored", "mirrored", 3]]) {
     for (const run of runs) {
       const rows = data.positions[run][pair.text] || [];
-      if (rows.length && rows.some((row) => row[at] !== null)) series.push({ kind, name, run, seed: data.runs[run].seed, short: data.runs[run].seed.replace(/^seed /, ""), values: rows.map((row) => (row[at] === null || !row[1] ? null : row[at] / row[1])) });
+      if (rows.length && rows.some((row) => row[at] !== null)) series.push({ kind, name, ...named(runs, run), values: rows.map((row) => (row[at] === null || !row[1] ? null : row[at] / row[1])) });
     }
   }
   if (!series.length) return;
   const rows = data.positions[series[0].run][pair.text];
   const x = rows.map((row) => row[0]), last = x[x.length - 1];
-  chart(lineChart, { title: `${named} by position of the key`, note: "At the last one, the pair ends the sequence.", x, xTicks: x, xName: (at) => (at === last ? "last" : String(at)), xWord: "position", format: share, range: [0, 1], dots: true, series: series.filter((s) => s.values.length === x.length) });
+  chart(lineChart, { title: `${asked} by position of the key`, note: "At the last one, the pair ends the sequence.", x, xTicks: x, xName: (at) => (at === last ? "last" : String(at)), xWord: "position", format: share, range: [0, 1], dots: true, series: series.filter((s) => s.values.length === x.length) });
 }
 
 function showRuns() {
