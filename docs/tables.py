@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from initrate.rule import gamma_from_std, std_from_gamma
 from initrate.study import PRESETS, cells, preset
 from initrate.tasks import VARIANTS, unseen_table
 
@@ -47,9 +48,24 @@ def presets() -> str:
     return markdown(("preset", "what it is", "axes", "seeds", "runs", "steps × batch", "d_model, d_ff"), rows)
 
 
+def drift() -> str:
+    """Return the table of the rate that one std means at each width."""
+    rows = [
+        (
+            f"{d_in:,}",
+            *(f"{gamma_from_std(std, d_in):.3f}" for std in (0.02, 0.01)),
+            *(f"{std_from_gamma(gamma, d_in):.2g}" for gamma in (0.5, 0.8)),
+        )
+        for d_in in (64, 128, 256, 512, 768, 1024, 2048, 4096, 8192, 16384)
+    ]
+    head = ("d_in", "γ of std 0.02", "γ of std 0.01", "std of γ 0.5", "std of γ 0.8")
+    return markdown(head, rows)
+
+
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "variants": ("tasks.md", variants),
     "presets": ("presets.md", presets),
+    "drift": ("std-and-width.md", drift),
 }
 """Name of a table -> its page, and what writes it."""
 

@@ -50,8 +50,8 @@ class Moments:
 
     @property
     def constant(self) -> bool:
-        """Whether all values are one."""
-        return self.lowest == self.highest
+        """Whether all values are one, and that a number."""
+        return self.lowest == self.highest and self.finite
 
     @property
     def finite(self) -> bool:
@@ -73,11 +73,10 @@ def moments(values: NDArray[np.floating], *, block: int = 1 << 16) -> Moments:
     found = NOTHING
     for start in range(0, flat.size, block):
         part = flat[start : start + block].astype(np.float64)
-        found += Moments(
-            part.size,
-            float(part.sum()),
-            float(part @ part),
-            float(part.min()),
-            float(part.max()),
-        )
+        # What is not finite is told by the sums themselves.
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, lowest, highest = float(part.sum()), float(part.min()), float(part.max())
+            # Not `part @ part`: threads that a library starts for so little only wait.
+            np.multiply(part, part, out=part)
+            found += Moments(part.size, total, float(part.sum()), lowest, highest)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from initrate.rule import decay_window as window
 from initrate.training._bucket import (
     Bucket,
     BucketResult,
@@ -16,7 +17,7 @@ from initrate.training._bucket import (
     Seeds,
     shared_training,
 )
-from initrate.training._config import LANE_FIELDS, Training, window
+from initrate.training._config import LANE_FIELDS, Training
 from initrate.training._schedule import learning_rate, shrinkage, weight_decay
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from initrate.errors import StoreError
-from initrate.files import write_whole
+from initrate.errors import InputError, StoreError
+from initrate.files import check_plain, shown, write_whole
 
 _SCHEMA = "1"
 
@@ -65,6 +65,13 @@ def save_checkpoint(
 
 def load_checkpoint(path: Path, *, bucket: str) -> tuple[int, dict[str, Tensor], Log]:
     """Return step, tensors and log of the checkpoint; StoreError where it is not this bucket's."""
+    # The reader of safetensors would wait for a pipe.
+    try:
+        check_plain(path, links=False)
+    except InputError as error:
+        if isinstance(error.__cause__, OSError):
+            raise StoreError(f"{error}; give yourself leave to read it") from error
+        raise StoreError(f"{error}; remove it, and its bucket starts anew") from error
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = dict(file.metadata() or {})
@@ -75,14 +82,17 @@ def load_checkpoint(path: Path, *, bucket: str) -> tuple[int, dict[str, Tensor],
     stated = metadata.pop("sha256", None)
     if metadata.get("schema") != _SCHEMA or stated != _digest(tensors, metadata):
         raise _damaged(path, "its checksum does not match")
-    if metadata["bucket"] != bucket:
-        raise StoreError(f"{path} holds another bucket: delete it to start this bucket anew")
-    return int(metadata["step"]), tensors, Log(**json.loads(metadata["log"]))
+    if metadata.get("bucket") != bucket:
+        raise StoreError(f"{shown(path)} holds another bucket: delete it to start this bucket anew")
+    try:
+        return int(metadata["step"]), tensors, Log(**json.loads(metadata["log"]))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _damaged(path, "it has no step or no log") from error
 
 
 def _damaged(path: Path, why: str) -> StoreError:
     return StoreError(
-        f"checkpoint {path} is damaged ({why}): delete it, and its bucket starts anew"
+        f"checkpoint {shown(path)} is damaged ({why}): delete it, and its bucket starts anew"
     )
 
 

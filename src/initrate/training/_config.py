@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
 
 from initrate.errors import InputError, unknown, whole_number
+from initrate.rule import LARGEST_DECAY, MOST_STEPS, DecayPairs, DecayPolicy, check_decay_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Training:
     momentum: float = 0.9
     """Of SGD alone."""
     weight_decay: float = 0.01
-    decay: Literal["all", "matrices", "not_embeddings"] = "all"
+    decay: DecayPolicy = "all"
     """What decays: everything (the papers' code), matrices, or matrices but no embeddings."""
     decay_mode: Literal["coupled", "independent"] = "coupled"
     """Coupled: a step takes lr * weight_decay of a weight; independent: weight_decay itself."""
-    decay_schedule: tuple[tuple[int, float], ...] = ()
+    decay_schedule: DecayPairs = ()
     """(step, factor) pairs: from each step on, weight_decay times factor; () is constant."""
     clip_norm: float | None = 1.0
     loss: Literal["last", "all", "chosen"] = "last"
@@ -64,14 +64,14 @@ class Training:
             raise InputError("training clip_norm is 0: expected a positive number, or none")
         if self.eps == 0:
             raise InputError("training eps is 0: expected a positive number")
-        _check_decay_schedule(self.decay_schedule)
+        check_decay_pairs("training decay_schedule", self.decay_schedule)
         if (self.loss == "chosen") != bool(self.loss_positions):
             raise InputError(
                 f"training loss is {self.loss!r} with loss_positions {self.loss_positions!r}: "
                 "give positions with loss 'chosen', and only there"
             )
         for position in self.loss_positions:
-            whole_number("a position of loss_positions", position, least=0, most=_MOST_STEPS)
+            whole_number("a position of loss_positions", position, least=0, most=MOST_STEPS)
         if len(set(self.loss_positions)) < len(self.loss_positions):
             raise InputError(f"loss_positions {self.loss_positions} name a position twice")
 
@@ -90,20 +90,6 @@ def _number(name: str, found: object, low: float, high: float) -> None:
     raise InputError(f"{name} is {shown}: expected a finite number of at least {low}{upper}")
 
 
-def _check_decay_schedule(schedule: Iterable[object]) -> None:
-    steps: list[int] = []
-    for pair in schedule if isinstance(schedule, tuple) else (schedule,):
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise InputError(
-                f"training decay_schedule has {pair!r}: expected a tuple of (step, factor) pairs"
-            )
-        step = whole_number("a step of decay_schedule", pair[0], least=0, most=_MOST_STEPS)
-        _number("a factor of decay_schedule", pair[1], 0.0, _LARGEST_DECAY)
-        steps.append(step)
-    if steps != sorted(set(steps)):
-        raise InputError(f"training decay_schedule has steps {steps}: expected rising steps")
-
-
 @functools.cache
 def _choices() -> dict[str, tuple[str, ...]]:
     """Field -> the words it may have; looked up once, for a study makes thousands of recipes."""
@@ -112,15 +98,14 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 _INFINITY = math.inf
-_MOST_STEPS = 10**9
 _COUNTS = (
-    ("steps", 1, _MOST_STEPS),
+    ("steps", 1, MOST_STEPS),
     ("batch", 1, 10**7),
-    ("warmup_steps", 0, _MOST_STEPS),
-    ("log_every", 1, _MOST_STEPS),
+    ("warmup_steps", 0, MOST_STEPS),
+    ("log_every", 1, MOST_STEPS),
 )
-_LARGEST_LR, _LARGEST_DECAY = 1e30, 1e7
-"""Beyond any use; their product is still a float32."""
+_LARGEST_LR = 1e30
+"""Beyond any use; its product with LARGEST_DECAY is still a float32."""
 _RANGES = (
     ("lr", 0.0, _LARGEST_LR),
     ("lr_start", 0.0, _LARGEST_LR),
@@ -130,7 +115,7 @@ _RANGES = (
     ("beta2", 0.0, 1.0),
     ("eps", 0.0, _INFINITY),
     ("momentum", 0.0, 1.0),
-    ("weight_decay", 0.0, _LARGEST_DECAY),
+    ("weight_decay", 0.0, LARGEST_DECAY),
     ("clip_norm", 0.0, _INFINITY),
 )
 
@@ -151,17 +136,3 @@ LANE_FIELDS = frozenset(
     }
 )
 """Fields in which the models of one bucket may differ; all others are one for the bucket."""
-
-
-def window(first_step: int, last_step: int) -> tuple[tuple[int, float], ...]:
-    """Return the decay schedule that decays from `first_step` up to, not at, `last_step` only.
-
-    >>> window(100, 200)
-    ((0, 0.0), (100, 1.0), (200, 0.0))
-    """
-    if not 0 <= first_step < last_step:
-        raise InputError(
-            f"decay window [{first_step}, {last_step}]: expected two rising steps from 0 on"
-        )
-    head = ((0, 0.0),) if first_step else ()
-    return (*head, (first_step, 1.0), (last_step, 0.0))

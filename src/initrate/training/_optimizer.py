@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from initrate.rule import TensorSpec
+from initrate.rule import TensorSpec, role_decays
 from initrate.training._config import Training
 from initrate.training._schedule import learning_rate, shrinkage
-
-_EMBEDDINGS = ("token_embedding", "position", "unembedding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +53,7 @@ class State:
 
 def is_decayed(training: Training, spec: TensorSpec) -> bool:
     """Return whether this tensor decays under the policy of the recipe."""
-    if training.decay == "all":
-        return True
-    if spec.role in ("bias", "norm"):
-        return False
-    return training.decay == "matrices" or spec.role not in _EMBEDDINGS
+    return role_decays(training.decay, spec.role)
 
 
 def decay_mask(training: Training, specs: Iterable[TensorSpec], like: Tensor) -> Tensor | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from initrate.rule import decay_factor
 from initrate.training._config import Training
 
 
@@ -37,11 +38,7 @@ def weight_decay(training: Training, step: int) -> float:
     >>> [weight_decay(training, step) for step in (99, 100, 199, 200)]
     [0.0, 0.1, 0.1, 0.0]
     """
-    factor = 1.0
-    for first_step, value in training.decay_schedule:
-        if step >= first_step:
-            factor = value
-    return training.weight_decay * factor
+    return training.weight_decay * decay_factor(training.decay_schedule, step)
 
 
 def shrinkage(training: Training, step: int) -> float:
