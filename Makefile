@@ -71,8 +71,8 @@ $(VENV)/lab.done: pyproject.toml $(VENV)/venv.done
 
 $(VENV)/dev.done: pyproject.toml $(LOCK) $(VENV)/venv.done
 	@echo "installing torch, the laboratory and the tests' tools (about 1 GB, some minutes) …"
-	$(if $(LOCK),$(PIP) install --quiet --require-hashes --requirement $(LOCK))
 	$(if $(TORCH),$(PIP) install --quiet $(TORCH))
+	$(if $(LOCK),$(PIP) install --quiet --require-hashes --requirement $(LOCK))
 	$(PIP) install --quiet $(if $(LOCK),--no-build-isolation) --editable ".[dev]"
 	@touch $@ $(VENV)/lab.done
 

@@ -45,7 +45,8 @@ def presets() -> str:
         width = f"{model.d_model}, {model.d_ff}, {model.activation}"
         row = (f"`{name}`", line, axes, len(config.seeds), len(cells(config)), steps, width)
         rows.append(row)
-    return markdown(("preset", "what it is", "axes", "seeds", "runs", "steps × batch", "d_model, d_ff"), rows)
+    head = ("preset", "what it is", "axes", "seeds", "runs", "steps × batch", "d_model, d_ff")
+    return markdown(head, rows)
 
 
 def drift() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from initrate import lab
@@ -105,7 +106,14 @@ def test_names_from_files_are_escaped(tmp_path: Path) -> None:
         ({"settings": {"lrr": 1}}, "did you mean 'lr'"),
         ({"settings": [1]}, "settings is"),
         ({"settings": {5: 1}}, "unknown axis '5'"),
+        ({"settings": {"activation": np.ones(2)}}, "expected one number, word or switch"),
+        ({"protocol": np.ones(2)}, "unknown protocol"),
+        ({"task": np.ones(2)}, "variant is array"),
+        ({"gamma": 0.5, "settings": {"rule.gamma": 0.6}}, "gamma and the setting 'rule.gamma'"),
+        ({"settings": {"lr": 1e-3, "training.lr": 1e-4}}, "lr and training.lr set the same"),
         ({"out": 5}, "the folder is 5"),
+        ({"out": "x" * 10_000}, "too long a name"),
+        ({"out": "a\udcff"}, "is not UTF-8"),
         ({"preset": ["laptop"]}, "unknown preset"),
         ({"depth": 10**26}, "beyond all bounds"),
     ],
@@ -113,6 +121,10 @@ def test_names_from_files_are_escaped(tmp_path: Path) -> None:
 def test_bad_input_is_said_before_anything_is_run(options: dict[str, object], says: str) -> None:
     with pytest.raises(InputError, match=says):
         lab.phase(**options)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_folder_is_quoted_where_it_would_break_the_line() -> None:
+    assert "\n" not in repr(lab.phase("smoke", out="a\nb"))
 
 
 def test_phase_takes_the_names_of_the_command_line() -> None:

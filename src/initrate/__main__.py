@@ -2,7 +2,11 @@
 
 import sys
 
-from initrate.cli import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        from initrate.cli import main
+
+        code = main()
+    except KeyboardInterrupt:  # While the modules are loaded; later the command answers itself.
+        code = 130
+    sys.exit(code)

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from initrate.errors import InputError
+from initrate.files import shown
 from initrate.study import (
     BucketDone,
     Event,
     Store,
     StudyConfig,
+    axis_names,
     axis_values,
     default_folder,
     folder_path,
@@ -28,6 +30,7 @@ from initrate.study import (
     load_study,
     override,
     preset,
+    reading,
     with_seeds,
 )
 from initrate.study import run as run_study
@@ -96,7 +99,7 @@ class Study:
     def __repr__(self) -> str:
         n_done, n_cells = self._progress()
         trained = "all trained" if n_done == n_cells else f"{n_done or 'none'} trained"
-        return f"Study {self.config.name!r} in {self.folder}: {n_cells} cells, {trained}"
+        return f"Study {self.config.name!r} in {shown(self.folder)}: {n_cells} cells, {trained}"
 
     def _repr_html_(self) -> str:
         """The summary as a table, for notebooks; all text from files is escaped."""
@@ -110,7 +113,9 @@ class Study:
         return f"{head}<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
     def _progress(self) -> tuple[int, int]:
-        if (self.folder / "study.json").exists():
+        with reading(self.folder):
+            begun = (self.folder / "study.json").exists()
+        if begun:
             return self.store.progress()
         return 0, len(grid(self.config))
 
@@ -142,12 +147,14 @@ def phase(
     (1, 2)
     """
     config = _preset(preset)
-    if isinstance(task, AnchorTask):
-        config, task = replace(config, task=task), None
-    named = {"task.variant": task, "model.shape": shape, "rule.name": rule}
+    own = isinstance(task, AnchorTask)
+    if own:
+        config = replace(config, task=cast("AnchorTask", task))
+    named = {"task.variant": None if own else task, "model.shape": shape, "rule.name": rule}
     chosen = {name: found for name, found in named.items() if found is not None}
     config = override(config, chosen)
     if settings is not None:
+        _check_apart(settings, gamma=gamma, depth=depth, variant=task, shape=shape, rule=rule)
         config = override(config, settings)
     config = _with_protocol(config, protocol, lrs)
     given = {"gamma": gamma, "depth": depth}
@@ -179,8 +186,8 @@ def _tell(event: Event) -> None:
 
 
 def _with_protocol(config: StudyConfig, protocol: str | None, lrs: object) -> StudyConfig:
-    protocol = protocol or config.protocol
-    if protocol == "single":
+    protocol = config.protocol if protocol is None else protocol
+    if isinstance(protocol, str) and protocol == "single":
         if lrs is not None:
             raise InputError("lrs goes with the protocol 'best-lr': give both or neither")
         return replace(config, protocol="single", lrs=())
@@ -189,6 +196,17 @@ def _with_protocol(config: StudyConfig, protocol: str | None, lrs: object) -> St
         chosen = axis_values(lrs, name="lrs")
     # A word that is no protocol is refused by the configuration.
     return replace(config, protocol=cast("Any", protocol), lrs=chosen)
+
+
+def _check_apart(settings: Mapping[str, object], **given: object) -> None:
+    """What an argument says is not said once more by a setting: one would win silently."""
+    known = axis_names(settings)
+    for name, found in given.items():
+        if found is not None and name in known:
+            word = "task" if name == "variant" else name
+            raise InputError(
+                f"{word} and the setting {known[name]!r} set the same field: give one of the two"
+            )
 
 
 def _in_folder(config: StudyConfig, out: Path | str | None) -> Study:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from initrate.cli import main
 from initrate.cli._board import Board
@@ -15,8 +16,7 @@ from initrate.cli._diagram import diagram
 from initrate.cli._display import PlainLines
 from initrate.cli._dry_run import SECONDS, Size, print_sizes, roughly, sizes_of
 from initrate.cli._next import next_step
-from initrate.cli._options import ExecutionOptions
-from initrate.cli._output import show
+from initrate.cli._output import show, write
 from initrate.cli._progress import Pace, Progress, Speed
 from initrate.cli._summary import summary_table
 from initrate.study import (
@@ -24,15 +24,17 @@ from initrate.study import (
     BucketFailed,
     BucketProgress,
     BucketStarted,
+    Prospect,
     StudyConfig,
     StudyStarted,
+    override,
     plan_execution,
     preset,
 )
 
 
-def shown(renderable: RenderableType, *, colour: bool = False) -> str:
-    console = Console(file=io.StringIO(), width=100, force_terminal=colour)
+def shown(renderable: RenderableType, *, colour: bool = False, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=colour)
     console.print(renderable)
     return console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -130,7 +132,7 @@ def test_under_best_lr_maxima_are_called_maxima():
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        (({"not_trained": 2}, {"composed": 2}), "give them more steps, as in --set steps=40"),
+        (({"not_trained": 2}, {"composed": 2}), "initrate phase trains the diagram"),
         (({"mixed": 1}, {"composed": 1}), "--seeds 3"),
         (({"mixed": 2}, {"composed": 2}), "--gamma 0.5:0.8:0.06"),
         (({"composed": 1, "mixed": 1}, {"mixed": 2}), "no border"),
@@ -143,6 +145,23 @@ def test_the_next_step_follows_from_the_state(labels: tuple[dict[str, int], ...]
     ]
     line = next_step(rows, preset("smoke"))
     assert line.startswith("next: ") and expected in line and "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (20, "the preset laptop has {own:,} steps: --set steps={own}"),
+        (None, "give them more steps, as in --set steps={twice}"),
+    ],
+)
+def test_more_steps_are_those_of_the_preset_where_a_study_has_fewer(
+    steps: int | None, expected: str
+):
+    laptop = preset("laptop")
+    own = laptop.training.steps
+    study = laptop if steps is None else override(laptop, {"steps": steps})
+    line = next_step([{"gamma": 0.5, "n_seeds": 1, "labels": {"not_trained": 1}}], study)
+    assert line.endswith(expected.format(own=own, twice=2 * own))
 
 
 @pytest.mark.parametrize("columns", ["0", "5"])
@@ -176,8 +195,8 @@ def test_measuring_the_speed_has_an_end(monkeypatch: pytest.MonkeyPatch):
         return 1e9
 
     monkeypatch.setattr("initrate.cli._dry_run.measure_speed", measured)
-    axes = {"d_model": tuple(range(4, 44, 2))}
-    sizes = sizes_of(replace(preset("smoke"), axes=axes), ExecutionOptions(threads=1))
+    config = replace(preset("smoke"), axes={"d_model": tuple(range(4, 44, 2))})
+    sizes = sizes_of(config, Prospect(plan_execution(config, threads=1), None))
     assert len(sizes) == len(asked) == 20
     assert sum(asked) <= SECONDS + 1e-9
 
@@ -239,3 +258,26 @@ def test_the_summary_has_a_row_a_point_and_the_mirrored_share_where_there_is_one
     assert "2 composed, 1 mixed" in text and "0.93 (0.40 to 1.00, range of 3 seeds)" in text
     assert "mirrored: median" in text and "0.97" in text
     assert "mirrored: median" not in shown(summary_table(rows[:1], ["gamma"]))
+
+
+def test_the_summary_of_three_axes_and_a_probe_fits_80_columns():
+    row = {"gamma": 0.5, "depth": 3, "weight_decay": 0.001, "n_seeds": 3}
+    row |= {"labels": {"composed": 2, "mixed": 1}, "median": 0.5, "low": 0.1, "high": 0.9}
+    row |= {"coverage": 0.75, "median_symmetric": 0.3}
+    axes = ["gamma", "depth", "weight_decay"]
+    lines = shown(summary_table([row] * 4, axes, 80), width=80).splitlines()
+    assert len([line for line in lines if "0.50" in line]) == 4
+    assert all("0.001" in line for line in lines if "0.50" in line)
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "Left out for want of width: mirrored: median" in text and "--json have all" in text
+    assert "0.50 (0.10 to 0.90)" in text
+    assert "Left out" not in shown(summary_table([row], axes, 200), width=200)
+
+
+def test_what_the_encoding_lacks_is_written_all_the_same(monkeypatch: pytest.MonkeyPatch):
+    data = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(data, encoding="ascii"))
+    write("report: /tmp/\u03b3/\udcff")
+    show(Text("\u03b3 \u2500"))
+    assert b"report: /tmp/\\u03b3/\\udcff\n" in data.getvalue() and b"\\u03b3" in data.getvalue()

@@ -53,7 +53,10 @@ def test_help_takes_less_than_400_ms():
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]):
     assert main(["--help"]) == 0
     output = capsys.readouterr().out
-    assert all(f"\n  {name} " in output for name in ("phase", "run", "report", "list"))
+    assert all(
+        f"\n  {name} " in output
+        for name in ("phase", "run", "report", "plan", "audit", "diff", "list")
+    )
 
 
 def test_no_command_is_bad_input(capsys: pytest.CaptureFixture[str]):
@@ -61,7 +64,7 @@ def test_no_command_is_bad_input(capsys: pytest.CaptureFixture[str]):
     assert "usage: initrate COMMAND" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["phase", "run", "report", "list"])
+@pytest.mark.parametrize("command", ["phase", "run", "report", "plan", "audit", "diff", "list"])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])
@@ -71,7 +74,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
     assert "--json" in output
 
 
-@pytest.mark.parametrize("names", ["rules", "presets", "shapes", "tasks"])
+@pytest.mark.parametrize("names", ["rules", "presets", "shapes", "tasks", "fields"])
 def test_list_shows_names_and_lines(names: str, capsys: pytest.CaptureFixture[str]):
     assert main(["list", names]) == 0
     table = capsys.readouterr().out
@@ -133,5 +136,6 @@ def test_the_process_ends_with_the_exit_code(tmp_path: Path):
     code, output, errors = run("lisst", "rules", cwd=tmp_path)
     assert (code, output) == (2, "")
     assert errors == (
-        "error: unknown command 'lisst': did you mean 'list'? known: phase, run, report, list\n"
+        "error: unknown command 'lisst': did you mean 'list'? known: phase, run, report, "
+        "plan, audit, diff, list\n"
     )

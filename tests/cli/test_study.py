@@ -154,11 +154,47 @@ def test_a_dry_run_writes_nothing_and_tells_the_size(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_of_another_study_is_left_alone(trained: Path, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_a_folder_of_another_study_is_left_alone(
+    dry: list[str], trained: Path, capsys: pytest.CaptureFixture[str]
+):
     before = content(trained)
-    assert main(["phase", *SMALL, "--gamma", "0.6", "--out", str(trained)]) == 2
-    assert "another study" in one_line(capsys.readouterr().err)
+    assert main(["phase", *SMALL, "--gamma", "0.6", *dry, "--out", str(trained)]) == 2
+    errors = capsys.readouterr().err
+    assert "another study" in one_line(errors) and "measuring" not in errors
     assert content(trained) == before
+
+
+def test_a_dry_run_tells_what_is_done_and_the_time_for_the_rest(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    arguments = ["phase", *SMALL, "--dry-run", "--out", str(trained)]
+    assert main(arguments) == 0
+    assert "2 runs done already, and nothing left" in capsys.readouterr().out
+    assert main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n_cells"], found["n_done"], found["seconds"], found["sizes"]) == (2, 2, 0, [])
+    folder = tmp_path / "study"
+    shutil.copytree(trained, folder)
+    for part in (folder / "parts").iterdir():
+        shutil.rmtree(part)
+    before = content(folder)
+    assert main([*arguments[:-1], str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n_cells"], found["n_done"], found["sizes"][0]["n_cells"]) == (2, 0, 2)
+    assert content(folder) == before
+
+
+def test_a_page_of_the_user_in_a_studys_folder_is_left_alone(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = tmp_path / "study"
+    shutil.copytree(trained, folder)
+    (folder / "report.html").write_text("mine")
+    for arguments in (["report", str(folder)], ["phase", *SMALL, "--out", str(folder)]):
+        assert main(arguments) == 2
+        assert "was not written by initrate report" in one_line(capsys.readouterr().err)
+    assert (folder / "report.html").read_text() == "mine"
 
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -15,6 +15,7 @@ from initrate.cli._board import Board
 from initrate.cli._diagram import diagram
 from initrate.cli._output import tell, wide_enough
 from initrate.cli._progress import Progress
+from initrate.files import shown
 from initrate.report import count_of, label_style
 from initrate.study import (
     BucketDone,
@@ -67,7 +68,7 @@ class PlainLines:
         if isinstance(event, StudyStarted):
             n_buckets = len(event.plan.buckets)
             self._write(
-                f"{event.folder}: {count_of(event.n_cells, 'run')} in "
+                f"{shown(event.folder)}: {count_of(event.n_cells, 'run')} in "
                 f"{count_of(n_buckets, 'bucket')}, {event.n_done} done already"
             )
             for note in event.notes:

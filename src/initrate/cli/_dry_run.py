@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +13,18 @@ from pathlib import Path
 
 from initrate.cli._options import ExecutionOptions
 from initrate.cli._output import show, tell, write
+from initrate.files import refused, shown
 from initrate.report import count_of
 from initrate.study import (
     Cost,
     GridPoint,
+    Prospect,
     StudyConfig,
     cost,
     grid,
     measure_speed,
-    plan_execution,
+    prospect,
+    reading,
     study_notes,
 )
 
@@ -46,24 +51,48 @@ class Size:
 
 
 def dry_run(config: StudyConfig, options: ExecutionOptions, folder: Path) -> int:
-    """Print what the study would take and return the exit code."""
-    tell("measuring the speed of this machine …")
-    sizes = sizes_of(config, options)
+    """Print what the study would take and return the exit code.
+
+    What the run itself would refuse is refused here, before anything is measured.
+    """
+    found = prospect(
+        config,
+        folder,
+        memory_limit=options.memory_limit,
+        threads=options.threads,
+        device=options.device,
+        dtype=options.dtype,
+    )
+    check_may_write(folder)
+    sizes: list[Size] = []
+    if found.waiting:
+        tell("measuring the speed of this machine …")
+        sizes = sizes_of(config, found)
     for note in study_notes(config):
         tell(note)
+    n_done = found.store.progress()[0] if found.store else 0
     if options.json:
-        write(json.dumps(_as_json(sizes, folder), indent=1))
+        write(json.dumps(_as_json(sizes, folder, n_done), indent=1))
     else:
-        print_sizes(sizes, folder)
+        print_sizes(sizes, folder, n_done)
     return 0
 
 
-def sizes_of(config: StudyConfig, options: ExecutionOptions) -> list[Size]:
-    """Return a row a size of model; their speed is measured for `SECONDS` in all."""
+def check_may_write(folder: Path) -> None:
+    """Check that a study may be written to a folder, or a folder made there; nothing is written."""
+    with reading(folder):
+        place = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if not place.is_dir():
+            raise refused(folder, NotADirectoryError(errno.ENOTDIR, ""))
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise refused(place, PermissionError(errno.EACCES, ""))
+
+
+def sizes_of(config: StudyConfig, found: Prospect) -> list[Size]:
+    """Return a row a size of model not trained yet; speed is measured for `SECONDS` in all."""
     points = {point.id: point for point in grid(config)}
-    plan = plan_execution(config, threads=options.threads, memory_limit=options.memory_limit)
     buckets: dict[tuple[int, int, int], list[list[GridPoint]]] = {}
-    for bucket in plan.buckets:
+    for bucket in found.waiting:
         members = [points[cell] for cell in bucket.cells]
         first = members[0].cell
         size = (first.model.n_layers, first.model.d_model, first.training.batch)
@@ -76,7 +105,7 @@ def sizes_of(config: StudyConfig, options: ExecutionOptions) -> list[Size]:
         # One product of a large size may take seconds: sizes left over then have the last speed.
         if (d_model, batch) not in speeds and (not speed or time.monotonic() < end):
             cell = of_size[0][0].cell
-            speed = measure_speed(cell, seconds=min(each, 0.5), threads=plan.threads)
+            speed = measure_speed(cell, seconds=min(each, 0.5), threads=found.plan.threads)
             speeds[d_model, batch] = speed
         sizes.append(_size(depth, d_model, of_size, speeds.get((d_model, batch), speed)))
     return sizes
@@ -97,14 +126,15 @@ def _size(depth: int, d_model: int, buckets: Sequence[Sequence[GridPoint]], spee
     )
 
 
-def _as_json(sizes: Sequence[Size], folder: Path) -> dict[str, object]:
+def _as_json(sizes: Sequence[Size], folder: Path, n_done: int) -> dict[str, object]:
     return {
         "schema": 1,
         "study": str(folder),
-        "n_cells": sum(size.n_cells for size in sizes),
+        "n_cells": n_done + sum(size.n_cells for size in sizes),
+        "n_done": n_done,
         "n_buckets": sum(size.n_buckets for size in sizes),
         "operations": sum(size.operations for size in sizes),
-        "memory": max(size.memory for size in sizes),
+        "memory": max((size.memory for size in sizes), default=0.0),
         "seconds": sum(size.seconds for size in sizes),
         "sizes": [
             {name: getattr(size, name) for name in Size.__dataclass_fields__} for size in sizes
@@ -112,8 +142,11 @@ def _as_json(sizes: Sequence[Size], folder: Path) -> dict[str, object]:
     }
 
 
-def print_sizes(sizes: Sequence[Size], folder: Path) -> None:
-    """Print a row a size of model, and the study in a line."""
+def print_sizes(sizes: Sequence[Size], folder: Path, n_done: int = 0) -> None:
+    """Print a row a size of model, and the study in a line; of what is done, how much it is."""
+    if not sizes:
+        write(f"{shown(folder)}: {count_of(n_done, 'run')} done already, and nothing left to train")
+        return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -131,8 +164,10 @@ def print_sizes(sizes: Sequence[Size], folder: Path) -> None:
     n_cells, n_buckets = (sum(getattr(s, n) for s in sizes) for n in ("n_cells", "n_buckets"))
     total = roughly(sum(size.seconds for size in sizes))
     runs, buckets = count_of(n_cells, "run"), count_of(n_buckets, "bucket")
+    done = f"{count_of(n_done, 'run')} done already, the rest: " if n_done else ""
     write(
-        f"{folder}: {runs} in {buckets}, about {total} on this machine if nothing else runs on it"
+        f"{shown(folder)}: {done}{runs} in {buckets}, about {total} on this machine if nothing "
+        "else runs on it"
     )
 
 

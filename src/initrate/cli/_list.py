@@ -20,16 +20,17 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class List:
-    """Show the names there are: rules, presets, shapes or tasks, each with a line on it."""
+    """Show the names there are: rules, presets, shapes, tasks or fields, with a line on each."""
 
-    names: tyro.conf.Positional[Literal["rules", "presets", "shapes", "tasks"]]
+    names: tyro.conf.Positional[Literal["rules", "presets", "shapes", "tasks", "fields"]]
     """Which names."""
     json: Switch = False
     """Write JSON instead of a table."""
 
     def run(self) -> int:
         """Print the names and return the exit code."""
-        found = {"rules": rules, "presets": presets, "shapes": shapes, "tasks": tasks}[self.names]()
+        readers = {"rules": rules, "presets": presets, "shapes": shapes, "tasks": tasks}
+        found = (readers | {"fields": fields})[self.names]()
         if self.json:
             write(json_module.dumps({"schema": 1, self.names: found}, indent=2))
         else:
@@ -93,6 +94,17 @@ def tasks() -> list[Row]:
         {"name": name, "description": line, "unseen": unseen_table([name])}
         for name, line in VARIANTS.items()
     ]
+
+
+def fields() -> list[Row]:
+    """Return the fields that `--set` and axes may name, each with its path.
+
+    >>> fields()[0]
+    {'name': 'variant', 'description': 'task.variant'}
+    """
+    from initrate.study import axis_paths
+
+    return [{"name": name, "description": path} for name, path in axis_paths().items()]
 
 
 def print_rows(rows: list[Row]) -> None:

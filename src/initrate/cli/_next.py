@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from initrate.cli._board import Row
+from initrate.report import origin_of
 from initrate.study import StudyConfig
 
 FINER = 5
@@ -27,8 +28,7 @@ def next_step(rows: Sequence[Row], config: StudyConfig) -> str:
         labels.update(_labels(row))
     n_runs, n_not_trained = sum(labels.values()), labels["not_trained"]
     if 2 * n_not_trained >= n_runs:
-        more = "" if "steps" in config.axes else f", as in --set steps={2 * config.training.steps}"
-        return f"next: {n_not_trained} of {n_runs} runs are not trained: give them more steps{more}"
+        return f"next: {n_not_trained} of {n_runs} runs are not trained: {_more_steps(config)}"
     if all(row.get("n_seeds") == 1 for row in rows):
         return "next: one seed shows no spread: add more, as in --seeds 3"
     border = _border(rows, config)
@@ -41,6 +41,23 @@ def next_step(rows: Sequence[Row], config: StudyConfig) -> str:
         f"next: the border of composed runs lies between gamma {low:g} and {high:g}: "
         f"--gamma {finer}"
     )
+
+
+def _more_steps(config: StudyConfig) -> str:
+    """The preset's own steps where a study has fewer; a preset that trains nothing has others."""
+    from initrate.study import PRESETS, preset
+
+    origin = origin_of(config)
+    if origin is not None and origin.name == "smoke":
+        return "smoke only shows that all is installed; initrate phase trains the diagram"
+    if "steps" in config.axes:
+        return "give them more steps"
+    steps, own = config.training.steps, 0
+    if origin is not None and origin.name in PRESETS:
+        own = preset(origin.name).training.steps
+    if steps < own:
+        return f"the preset {origin.name if origin else ''} has {own:,} steps: --set steps={own}"
+    return f"give them more steps, as in --set steps={2 * steps}"
 
 
 def _border(rows: Sequence[Row], config: StudyConfig) -> tuple[float, float] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -115,17 +115,29 @@ class ExecutionOptions:
             )
 
 
-def apply_settings(config: StudyConfig, settings: Sequence[str]) -> StudyConfig:
-    """Return the study with the fields that `--set` names; several values make an axis."""
-    from initrate.study import axis_name, axis_values, override
+def apply_settings(
+    config: StudyConfig, settings: Sequence[str], given: Mapping[str, object] | None = None
+) -> StudyConfig:
+    """Return the study with the fields that `--set` names; several values make an axis.
+
+    `given` are other options by the axis that they set, as in `{"gamma": "0.5"}`: a field that
+    one of them says too is refused, for one would win silently.
+    """
+    from initrate.study import axis_name, axis_values, check_once, override
 
     single: dict[str, object] = {}
     axes = dict(config.axes)
+    names: list[str] = []
     for setting in settings:
         name, sign, text = (part.strip() for part in setting.partition("="))
         if not sign or not name:
             raise InputError(f"--set {setting!r}: expected NAME=VALUE, as in training.lr=1e-3")
         found = axis_values(text, name=name)
+        names.append(name)
+        check_once(names, option="--set ")
+        option = (given or {}).get(axis_name(name))
+        if option is not None:
+            raise InputError(f"{option} and --set {name} set the same field: give one of the two")
         if len(found) == 1:
             single[name] = found[0]
         else:

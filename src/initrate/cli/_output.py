@@ -32,7 +32,7 @@ def write(text: str, *, end: str = "\n") -> None:
     A reader that has gone (`| head`) wants no more: the command goes on to its own exit code.
     """
     try:
-        print(text, end=end, flush=True)
+        print(_encodable(text, sys.stdout), end=end, flush=True)
     except BrokenPipeError:
         _silence(sys.stdout)
     except OSError as error:
@@ -42,10 +42,16 @@ def write(text: str, *, end: str = "\n") -> None:
         ) from error
 
 
+def _encodable(text: str, stream: TextIO) -> str:
+    """What the stream's encoding lacks is written as \\x and \\u, and not refused."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
 def tell(line: str) -> None:
     """Write a line to standard error; where that fails, there is nobody left to tell."""
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(_encodable(line, sys.stderr), file=sys.stderr, flush=True)
     except OSError:
         _silence(sys.stderr)
 
@@ -57,7 +63,8 @@ def show(*renderables: RenderableType) -> None:
 
     shown = Group(*renderables)
     console = wide_enough(Console(highlight=False, markup=False))
-    least = Measurement.get(console, console.options, shown).minimum
+    unbounded = console.options.update(max_width=10_000)
+    least = Measurement.get(console, unbounded, shown).minimum
     if least > console.width:
         console.width = least
     with console.capture() as captured:

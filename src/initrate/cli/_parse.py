@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, get_type_hints
 
 import tyro
 
@@ -29,6 +29,7 @@ def parse(command: type[C], arguments: Sequence[str], *, prog: str) -> C:
     List(names='rules', json=True)
     """
     _refuse_nothing(arguments)
+    _refuse_twice(command, arguments)
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box), _wide_enough():
@@ -38,11 +39,12 @@ def parse(command: type[C], arguments: Sequence[str], *, prog: str) -> C:
             raise
         # An option that is not known upsets the reading of what follows it: it is named first.
         known = _options(command, prog)
-        strange = [word for word in arguments if word.startswith("--") and word != "--"]
+        ended = itertools.takewhile(lambda word: word != "--", arguments)
+        strange = [word for word in ended if _looks_like_an_option(word)]
         for word in strange:
             if word.split("=")[0].replace("_", "-") not in known:
                 raise InputError(_not_known(word, command, prog=prog)) from None
-        raise _complaint(box.getvalue(), prog=prog) from None
+        raise _complaint(box.getvalue(), arguments, prog=prog) from None
     if rest:
         raise InputError(_not_known(rest[0], command, prog=prog))
     return parsed
@@ -82,6 +84,34 @@ def _refuse_nothing(arguments: Sequence[str]) -> None:
             )
 
 
+def _refuse_twice(command: type, arguments: Sequence[str]) -> None:
+    """Refuse an option that is given twice: the last one would win silently."""
+    seen: dict[str, str] = {}
+    repeatable = _repeatable(command)
+    for k, argument in enumerate(itertools.takewhile(lambda word: word != "--", arguments)):
+        if not argument.startswith("--"):
+            continue
+        name, sign, word = argument.partition("=")
+        name = name.replace("_", "-")
+        after = arguments[k + 1] if k + 1 < len(arguments) else ""
+        said = word if sign else "" if after.startswith("--") else after
+        if name in seen and name not in repeatable:
+            words = f" ({seen[name]} and {said})" if seen[name] and said else ""
+            raise InputError(f"{name} is given twice{words}: give it once")
+        seen[name] = said
+
+
+def _repeatable(command: type) -> set[str]:
+    """The options of a command that may be given any number of times."""
+    found: set[str] = set()
+    for field, hint in get_type_hints(command, include_extras=True).items():
+        marks = getattr(hint, "__metadata__", ())
+        if tyro.conf.UseAppendAction in marks:
+            names = [mark.name for mark in marks if getattr(mark, "name", None)]
+            found.add("--" + (names[0] if names else field).replace("_", "-"))
+    return found
+
+
 def _not_known(argument: str, command: type, *, prog: str) -> str:
     if not argument.startswith("-"):
         return f"argument {argument!r} is one too many; see {prog} --help"
@@ -101,7 +131,7 @@ def _options(command: type, prog: str) -> list[str]:
     return list(dict.fromkeys(word for word in words if word.startswith("--")))
 
 
-def _complaint(box: str, *, prog: str) -> InputError:
+def _complaint(box: str, arguments: Sequence[str], *, prog: str) -> InputError:
     sentence = _sentence(box)
     choice = re.match(
         r"invalid choice '(.*)' for argument '(.*)'\. Expected one of (\(.*\))", sentence
@@ -110,7 +140,34 @@ def _complaint(box: str, *, prog: str) -> InputError:
         found, argument, known = choice.groups()
         names = sorted(name for name in ast.literal_eval(known) if name != "None")
         return unknown(argument, found, names)
+    missing = re.match(r"Missing from .*?: (\{[^}]*\}|\S+)", sentence)
+    if missing:
+        word = missing.group(1)
+        one = f"one of {', '.join(word.strip('{}').split(','))}" if "{" in word else word
+        return InputError(f"{prog} needs {one}; see {prog} --help")
+    number = re.match(r"Error parsing (\S+): ", sentence)
+    valueless = [
+        word
+        for word, after in itertools.pairwise(arguments)
+        if word.startswith("--") and "=" not in word and after.startswith("-")
+    ]
+    if not number and valueless:
+        word = valueless[0]
+        return InputError(f"{word} has no value: expected one after it; see {prog} --help")
+    if not number and (not arguments or arguments[-1].startswith("--")):
+        last = arguments[-1] if arguments else "it"
+        return InputError(f"{last} has no value: expected one after it; see {prog} --help")
+    if not number and not sentence.startswith("Error parsing"):
+        # What is left are words of the parser about itself.
+        return InputError(f"the options of {prog} cannot be read; see {prog} --help")
     return InputError(f"{sentence.removeprefix('Error parsing ')}; see {prog} --help")
+
+
+def _looks_like_an_option(word: str) -> bool:
+    return len(word) > 1 and word.startswith("-") and not _NUMBER.match(word) and word != "--"
+
+
+_NUMBER = re.compile(r"-[0-9.]")
 
 
 def _sentence(box: str) -> str:

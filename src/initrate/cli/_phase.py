@@ -76,7 +76,10 @@ class Phase:
             protocol=self.protocol,
             lrs=self.lrs,
         )
-        config = apply_settings(study.config, self.settings)
+        options = ("gamma", "depth", "task", "shape", "rule", "lrs")
+        axis = {"task": "variant", "lrs": "lr"}
+        given = {axis.get(o, o): f"--{o}" for o in options if getattr(self, o) is not None}
+        config = apply_settings(study.config, self.settings, given)
         # The diagram has the rate across and the depth down, whatever the preset has.
         first = {name: config.axes[name] for name in ("gamma", "depth") if name in config.axes}
         return replace(config, axes={**first, **config.axes})

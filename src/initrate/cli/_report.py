@@ -12,6 +12,7 @@ import tyro
 from initrate.cli._options import Switch, optional
 from initrate.cli._output import write
 from initrate.errors import InputError, StoreError
+from initrate.files import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,29 +36,36 @@ class Report:
         if (self.study is None) != self.demo:
             raise InputError("report needs one of the two: the folder of a study, or --demo")
         from initrate.report import build_report, open_demo
-        from initrate.study import Store
+        from initrate.study import Store, folder_path
 
         if self.study is not None:
-            _not_a_folder_of_studies(self.study)
+            _not_a_folder_of_studies(folder_path(self.study))
         store = open_demo() if self.study is None else Store.open(self.study)
-        out = Path("initrate-demo") if self.demo and self.out is None else self.out
+        out = None if self.out is None else folder_path(self.out)
+        if self.demo and out is None:
+            out = Path("initrate-demo")
         page = build_report(store, out)
         if self.json:
             write(json_module.dumps({"schema": 1, "study": str(store.path), "report": str(page)}))
         else:
-            write(f"report: {page}")
+            write(f"report: {shown(page)}")
         return 0
 
 
 def _not_a_folder_of_studies(folder: Path) -> None:
     """Refuse a folder that holds studies and is none, as `studies` is, and name some of them."""
-    if (folder / "study.json").exists():
-        return
-    found = sorted(path.parent for path in folder.glob("*/study.json"))
+    from initrate.study import reading
+
+    with reading(folder):
+        if (folder / "study.json").exists() or not folder.is_dir():
+            return
+        found = sorted(path.parent for path in folder.glob("*/study.json"))
     if found:
-        names = ", ".join(path.name for path in found[:5]) + (", …" if len(found) > 5 else "")
+        names = ", ".join(shown(path.name) for path in found[:5]) + (
+            ", …" if len(found) > 5 else ""
+        )
         n_studies = "a study" if len(found) == 1 else f"{len(found)} studies"
         raise StoreError(
-            f"{folder} holds {n_studies} and is none itself ({names}): name one, as in "
-            f"initrate report {found[0]}"
+            f"{shown(folder)} holds {n_studies} and is none itself ({names}): name one, as in "
+            f"initrate report {shown(found[0])}"
         )

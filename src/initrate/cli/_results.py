@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,8 @@ def print_results(store: Store) -> None:
     board = Board(store.config)
     for row in store.cells().to_dicts():
         board.finish(row)
-    show(diagram(board), summary_table(store.summary(), list(store.config.axes)))
+    width = shutil.get_terminal_size().columns
+    show(diagram(board), summary_table(store.summary(), list(store.config.axes), width))
 
 
 def _cell(row: Mapping[str, object], further: list[str]) -> dict[str, object]:

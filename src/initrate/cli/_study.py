@@ -12,7 +12,9 @@ from initrate.cli._next import next_step
 from initrate.cli._options import ExecutionOptions
 from initrate.cli._output import tell, write
 from initrate.cli._results import print_results, results
-from initrate.study import Store, StudyConfig, default_folder, run
+from initrate.files import shown
+from initrate.report import check_report_place
+from initrate.study import Store, StudyConfig, default_folder, folder_path, run
 
 
 def run_study(config: StudyConfig, options: ExecutionOptions, *, advise: bool = False) -> int:
@@ -20,7 +22,8 @@ def run_study(config: StudyConfig, options: ExecutionOptions, *, advise: bool = 
 
     With `advise`, the last line says what to do next.
     """
-    folder = options.out or default_folder(config)
+    folder = default_folder(config) if options.out is None else folder_path(options.out)
+    check_report_place(folder)
     if options.dry_run:
         return dry_run(config, options, folder)
     from initrate.training import Interrupted
@@ -52,11 +55,11 @@ def _finish(store: Store, options: ExecutionOptions, advise: bool) -> int:
     page = build_report(store)
     n_done, n_cells = store.progress()
     if options.json:
-        tell(f"report: {page}")
+        tell(f"report: {shown(page)}")
         write(json.dumps(results(store), indent=1, allow_nan=False))
     else:
         print_results(store)
-        write(f"report: {page}")
+        write(f"report: {shown(page)}")
         if advise and n_done == n_cells:
             write(next_step(store.summary(), store.config))
     if n_done == n_cells:
@@ -69,6 +72,6 @@ def _interrupted(folder: Path) -> int:
     n_done, n_cells = Store.open(folder).progress()
     tell(
         f"interrupted: {n_done} of {n_cells} runs are done; the same command goes on from here "
-        f"(initrate report {folder} shows what there is)"
+        f"(initrate report {shown(folder)} shows what there is)"
     )
     return 130

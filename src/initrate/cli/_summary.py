@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from initrate.cli._board import Row
@@ -21,37 +23,80 @@ LEVEL = 0.95
 """From this coverage on, a range of order statistics is called an interval."""
 
 
-def summary_table(rows: Sequence[Row], axes: Sequence[str]) -> Table:
+_FOLDED = {
+    "median_symmetric": "mirrored: median",
+    "words": "what the ranges are",
+    "seeds": "seeds",
+}
+"""What is left out where a terminal is too narrow, the least needed first, and what it is."""
+
+
+def summary_table(rows: Sequence[Row], axes: Sequence[str], width: int | None = None) -> Table:
     """Return the summary as a table: seeds, labels, and the composed share with its spread.
 
     Under best-lr the labels and medians are of the rate with the lowest training loss; what is
-    largest over rates stands beside them and is called a maximum.
+    largest over rates stands beside them and is called a maximum. Where `width` is not enough for
+    a row a line, the least needed is left out, and a note says so.
     """
+    keys = list(_FOLDED)
+    if not any(_known(row, keys[0]) for row in rows):
+        keys = keys[1:]
+    steps = [_table(rows, axes, frozenset(keys[:k])) for k in range(len(keys) + 1)]
+    n_left_out = 0
+    if width is not None:
+        fitting = [k for k, table in enumerate(steps) if _needed(table) <= width]
+        n_left_out = fitting[0] if fitting else len(keys)
+    table = steps[n_left_out]
+    notes = [_MAXIMA_NOTE] if any(_known(row, key) for row in rows for key in _MAXIMA) else []
+    if n_left_out:
+        words = ", ".join(_FOLDED[key] for key in keys[:n_left_out])
+        notes.append(f"Left out for want of width: {words}; the report and --json have all.")
+    if notes:
+        table.caption, table.caption_justify = " ".join(notes), "left"
+    return table
+
+
+_MAXIMA_NOTE = (
+    "A maximum is the best learning rate for this answer alone, averaged over seeds: two maxima "
+    "may come from different runs. Labels and medians are of the learning rate with the lowest "
+    "training loss."
+)
+
+
+def _needed(table: Table) -> int:
+    """The width in which no row needs a second line."""
+    console = Console(width=10_000)
+    return Measurement.get(console, console.options, table).maximum
+
+
+def _table(rows: Sequence[Row], axes: Sequence[str], without: frozenset[str]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in axes:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("seeds", justify="right")
+    if "seeds" not in without:
+        table.add_column("seeds", justify="right")
     table.add_column("labels")
     table.add_column("composed: median", justify="right")
     extra = {"median_symmetric": "mirrored: median", **_MAXIMA}
     extra = {key: head for key, head in extra.items() if any(_known(row, key) for row in rows)}
+    extra = {key: head for key, head in extra.items() if key not in without}
     for head in extra.values():
         table.add_column(head, justify="right")
-    if any(key in extra for key in _MAXIMA):
-        table.caption = (
-            "A maximum is the best learning rate for this answer alone, averaged over seeds: two "
-            "maxima may come from different runs. Labels and medians are of the learning rate "
-            "with the lowest training loss."
-        )
-        table.caption_justify = "left"
     for row in rows:
         labels = row.get("labels")
         counts = labels if isinstance(labels, Mapping) else {}
         words = ", ".join(f"{n} {label_style(str(label)).name}" for label, n in counts.items())
         cells = [text_of(row.get(name)) for name in axes]
-        cells += [text_of(row.get("n_seeds")), words, f"{_share(row, 'median')} ({spread(row)})"]
-        table.add_row(*cells, *(_share(row, key) for key in extra))
+        cells += [] if "seeds" in without else [text_of(row.get("n_seeds"))]
+        table.add_row(*cells, words, _median(row, without), *(_share(row, key) for key in extra))
     return table
+
+
+def _median(row: Row, without: frozenset[str]) -> str:
+    median, found = _share(row, "median"), spread(row)
+    if "words" in without:
+        found = found.partition(",")[0] if " to " in found else ""
+    return f"{median} ({found})" if found else median
 
 
 def spread(row: Row) -> str:

@@ -1,9 +1,10 @@
 """Files: whole writes, bounded reads, safe paths, TOML and JSON. Standard library alone."""
 
-from initrate.files._messages import refused, shown
+from initrate.files._messages import place_words, refused, shown
 from initrate.files._read import (
     NESTING_LIMIT,
     TEXT_LIMIT,
+    check_plain,
     inside,
     load_json,
     load_toml,
@@ -14,6 +15,7 @@ from initrate.files._toml import dump_toml
 from initrate.files._write import (
     TEMPORARY_SUFFIX,
     leftovers,
+    leftovers_of,
     make_folder,
     write_new_folder,
     write_whole,
@@ -23,12 +25,15 @@ __all__ = [
     "NESTING_LIMIT",
     "TEMPORARY_SUFFIX",
     "TEXT_LIMIT",
+    "check_plain",
     "dump_toml",
     "inside",
     "leftovers",
+    "leftovers_of",
     "load_json",
     "load_toml",
     "make_folder",
+    "place_words",
     "read_bounded",
     "refused",
     "sha256_file",

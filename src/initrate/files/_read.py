@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import stat
 import tomllib
@@ -27,31 +28,42 @@ _KEY_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:{_KEY_PART}[ \t]*+\.[ \t]*+){{{NESTING_LIMIT}}}")
 
 
-def read_bounded(path: Path, limit: int) -> bytes:
-    """Return the bytes of a plain file of at most `limit` bytes; anything else is an error."""
-    with _plain_file(path) as file:
+def read_bounded(path: Path, limit: int, *, links: bool = True) -> bytes:
+    """Return the bytes of a plain file of at most `limit` bytes; anything else is an error.
+
+    Without `links`, a symbolic link is an error too: for files that a program wrote itself.
+    """
+    with _plain_file(path, links) as file:
         found = file.read(limit + 1)
     if len(found) > limit:
         raise InputError(f"{shown(path)} is larger than {limit:,} bytes: expected a smaller file")
     return found
 
 
-def sha256_file(path: Path) -> str:
+def sha256_file(path: Path, *, links: bool = True) -> str:
     """Return the SHA-256 of a file's bytes as 64 hex digits, read piece by piece."""
-    with _plain_file(path) as file:
+    with _plain_file(path, links) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def check_plain(path: Path, *, links: bool = True) -> None:
+    """Check that a plain file can be read here, for a reader of others that opens it by itself."""
+    with _plain_file(path, links):
+        pass
+
+
 @contextmanager
-def _plain_file(path: Path) -> Iterator[io.BufferedReader]:
+def _plain_file(path: Path, links: bool) -> Iterator[io.BufferedReader]:
     """Yield an open file; a pipe or a device, which may never end, is not opened at all."""
     try:
-        mode = Path(path).stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{shown(path)} is a folder: expected a file")
-        if not stat.S_ISREG(mode):
-            raise InputError(f"{shown(path)} is not a plain file: expected a file on a disk")
-        with Path(path).open("rb") as file:
+        path = Path(path)
+        if path.is_symlink() and (not links or not path.exists()):
+            whither = "a link" if path.exists() else "a link to nothing"
+            raise InputError(f"{shown(path)} is {whither}: expected a plain file")
+        _check_mode(path, path.stat().st_mode)
+        # What took its name since then is found out as well, and a pipe is not waited for.
+        with open(path, "rb", opener=_without_waiting) as file:
+            _check_mode(path, os.fstat(file.fileno()).st_mode)
             yield file
     except OSError as error:
         raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from error
@@ -60,6 +72,17 @@ def _plain_file(path: Path) -> Iterator[io.BufferedReader]:
             raise
         # A path with a null byte is refused before the system sees it.
         raise InputError(f"cannot read {shown(path)}: {_one_line(error)}") from error
+
+
+def _check_mode(path: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{shown(path)} is a folder: expected a file")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{shown(path)} is not a plain file: expected a file on a disk")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def inside(root: Path, relative: str) -> Path:
@@ -88,13 +111,15 @@ def inside(root: Path, relative: str) -> Path:
     return path
 
 
-def load_toml(source: Path | str, limit: int = TEXT_LIMIT) -> dict[str, object]:
+def load_toml(
+    source: Path | str, limit: int = TEXT_LIMIT, *, links: bool = True
+) -> dict[str, object]:
     """Return the values of a TOML file (a `Path`) or of TOML text (a `str`).
 
     >>> load_toml("gamma = 0.8")
     {'gamma': 0.8}
     """
-    text, name = _text_of(source, limit)
+    text, name = _text_of(source, limit, links)
     long_key = _LONG_KEY.search(text)
     if long_key:
         number = text.count("\n", 0, long_key.start()) + 1
@@ -111,7 +136,7 @@ def load_toml(source: Path | str, limit: int = TEXT_LIMIT) -> dict[str, object]:
     return found
 
 
-def load_json(source: Path | str, limit: int = TEXT_LIMIT) -> object:
+def load_json(source: Path | str, limit: int = TEXT_LIMIT, *, links: bool = True) -> object:
     """Return the value of a JSON file (a `Path`) or of JSON text (a `str`).
 
     Stricter than the standard reader: nan, infinity and a key given twice are errors.
@@ -119,7 +144,7 @@ def load_json(source: Path | str, limit: int = TEXT_LIMIT) -> object:
     >>> load_json('{"schema": 1}')
     {'schema': 1}
     """
-    text, name = _text_of(source, limit)
+    text, name = _text_of(source, limit, links)
     try:
         found = json.loads(
             text, object_pairs_hook=_object_without_repeats, parse_constant=_refuse_constant
@@ -134,14 +159,14 @@ def load_json(source: Path | str, limit: int = TEXT_LIMIT) -> object:
     return found
 
 
-def _text_of(source: Path | str, limit: int) -> tuple[str, str]:
+def _text_of(source: Path | str, limit: int, links: bool) -> tuple[str, str]:
     """Return the text and what to call it in an error."""
     if isinstance(source, str):
         if len(source.encode("utf-8", "surrogatepass")) > limit:
             raise InputError(f"the text is larger than {limit:,} bytes: expected a smaller one")
         return source, "the text"
     try:
-        return read_bounded(source, limit).decode("utf-8"), shown(source)
+        return read_bounded(source, limit, links=links).decode("utf-8"), shown(source)
     except UnicodeDecodeError as error:
         raise InputError(f"{shown(source)} is not text in UTF-8: byte {error.start}") from error
 
@@ -189,4 +214,6 @@ def _nested(name: str) -> InputError:
 
 
 def _one_line(error: ValueError) -> str:
-    return " ".join(str(error).split())
+    line = " ".join(str(error).split())
+    # Python's own advice, to lift the limit in the program, is none for who wrote the number.
+    return "a number has too many digits" if "int_max_str_digits" in line else line

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from initrate.errors import StoreError
-from initrate.files._messages import refused, shown
+from initrate.files._messages import place_words, refused, shown
 
 TEMPORARY_SUFFIX = ".partial"
 """How the names of unfinished files and folders end; such a leftover may be deleted."""
@@ -45,10 +46,10 @@ def write_new_folder(path: Path) -> Iterator[Path]:
     The name must be free. If the block fails, or the system refuses, nothing is left behind.
     """
     path = Path(path)
-    if path.exists() or path.is_symlink():
-        raise StoreError(f"{shown(path)} exists already: expected a new folder")
     temporary = _temporary_name(path)
     try:
+        if os.path.lexists(path):
+            raise StoreError(f"{shown(path)} exists already: expected a new folder")
         try:
             temporary.mkdir()
             yield temporary
@@ -71,7 +72,7 @@ def make_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
-        raise StoreError(f"{shown(path)} is a file: expected a folder") from error
+        raise StoreError(f"{shown(path)} is {place_words(path)}: expected a folder") from error
     except OSError as error:
         raise refused(path, error) from error
     return path
@@ -80,17 +81,32 @@ def make_folder(path: Path) -> Path:
 def leftovers(folder: Path) -> list[Path]:
     """Return the unfinished files and folders that a killed process left in this folder.
 
-    Only who holds the folder alone may delete them: another writer may be at work on one.
+    They are known by the whole form of their names: others that end alike are not ours. Only who
+    holds the folder alone may delete them: another writer may be at work on one.
     """
     found = Path(folder).glob(f".*{TEMPORARY_SUFFIX}")
-    return sorted(path for path in found if not path.is_symlink())
+    return sorted(p for p in found if _OURS.fullmatch(p.name) and not p.is_symlink())
+
+
+def leftovers_of(path: Path) -> list[Path]:
+    """Return what killed writers of this one file or folder left beside it."""
+    path = Path(path)
+    own = re.compile(re.escape(_temporary_stem(path)) + _ENDING)
+    return [found for found in leftovers(path.parent) if own.fullmatch(found.name)]
+
+
+_ENDING = rf"\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}"
+_OURS = re.compile(rf"\..+{_ENDING}", re.DOTALL)
 
 
 def _temporary_name(path: Path) -> Path:
     """Return a name of its own in the same folder, so that taking the final name is one step."""
+    return path.with_name(f"{_temporary_stem(path)}.{os.urandom(8).hex()}{TEMPORARY_SUFFIX}")
+
+
+def _temporary_stem(path: Path) -> str:
     # A long name leaves room for what is added: most file systems take 255 bytes.
-    stem = os.fsencode(path.name)[:200].decode("utf-8", "ignore")
-    return path.with_name(f".{stem}.{os.urandom(8).hex()}{TEMPORARY_SUFFIX}")
+    return "." + os.fsencode(path.name)[:200].decode("utf-8", "ignore")
 
 
 def _write_through(path: Path, data: bytes) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initrate.errors import InputError
-from initrate.files import make_folder, write_whole
+from initrate.errors import InputError, StoreError
+from initrate.files import check_plain, make_folder, shown, write_whole
 from initrate.report._figures import draw_figures
 from initrate.report._grid import make_grid
 from initrate.report._maps import make_maps
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 FIGURES = "figures"
+PAGE_MARK = b'<meta name="generator" content="initrate report">'
+FIGURE_MARK = b"initrate report"
+"""By these a page and a figure are known as ours, which a new report may replace."""
+_HEAD = 4096
+"""Bytes at the beginning of a file that hold its mark."""
 
 
 def build_report(store: Store, out: Path | None = None) -> Path:
@@ -37,7 +44,35 @@ def build_report(store: Store, out: Path | None = None) -> Path:
             raise InputError(
                 f"a report needs {needed}: install it with pip install 'initrate[lab]'"
             )
-    return write_report(read_source(store), Path(out or store.path))
+    folder = store.path if out is None else Path(out)
+    check_report_place(folder)  # Before the work, and again before the writing.
+    return write_report(read_source(store), folder)
+
+
+def check_report_place(folder: Path) -> None:
+    """Check that no page or figure of someone else has a name that a report would take."""
+    places = [(folder / PAGE, PAGE_MARK)]
+    with suppress(FileNotFoundError, NotADirectoryError):
+        figures = sorted((folder / FIGURES).iterdir()) if (folder / FIGURES).is_dir() else []
+        named = [path for path in figures if (path.stem == "seeds" or path.stem.startswith("map-"))]
+        places += [(p, FIGURE_MARK) for p in named if p.suffix in (".svg", ".png")]
+    for path, mark in places:
+        if os.path.lexists(path) and not _is_ours(path, mark):
+            raise StoreError(
+                f"{shown(path)} was not written by initrate report: move it away, or choose "
+                "another folder"
+            )
+
+
+def _is_ours(path: Path, mark: bytes) -> bool:
+    try:
+        check_plain(path, links=False)
+        with path.open("rb") as file:
+            return mark in file.read(_HEAD)
+    except InputError as error:
+        if isinstance(error.__cause__, OSError):
+            raise StoreError(str(error)) from error
+        return False
 
 
 def write_report(source: Source, folder: Path) -> Path:
@@ -46,6 +81,7 @@ def write_report(source: Source, folder: Path) -> Path:
     maps = make_maps(source, grid)
     figures = draw_figures(source, grid, maps)
     page = render_page(source, grid, maps, figures)
+    check_report_place(folder)
     make_folder(folder / FIGURES if figures else folder)
     for figure in figures:
         write_whole(folder / FIGURES / f"{figure.name}.svg", figure.svg)

@@ -50,6 +50,11 @@ _STYLE: dict[Any, Any] = {
 }
 
 
+_MAKER = "initrate report"
+"""By this a figure is known as one that a new report may replace."""
+_SVG = {"Date": None, "Creator": _MAKER}
+
+
 @dataclass(frozen=True, slots=True)
 class SavedFigure:
     """One figure in both formats."""
@@ -80,8 +85,8 @@ def _saved(name: str, title: str, figure: Figure) -> SavedFigure:
     # Measured once for both formats: by itself each would draw the figure once more to measure it.
     figure.draw_without_rendering()
     box = figure.get_tightbbox().padded(0.06)
-    figure.savefig(svg, format="svg", bbox_inches=box, metadata={"Date": None, "Title": title})
-    figure.savefig(png, format="png", bbox_inches=box, dpi=300, metadata={"Software": None})
+    figure.savefig(svg, format="svg", bbox_inches=box, metadata={**_SVG, "Title": title})
+    figure.savefig(png, format="png", bbox_inches=box, dpi=300, metadata={"Software": _MAKER})
     return SavedFigure(name, title, svg.getvalue(), png.getvalue())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from initrate.errors import FindingError, unknown
 from initrate.measure import Moments, std_interval
@@ -12,7 +12,7 @@ from initrate.rule._finding import CODES, Finding
 from initrate.rule._gamma import gamma_from_std
 from initrate.rule._plan import Plan, PlanRow
 from initrate.rule._rule import Rule
-from initrate.rule._table import html_table
+from initrate.rule._table import gathered, html_table, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class AuditRow:
 
     plan: PlanRow
     measured: Moments
+    multiplier: float = 1.0
+    """Of a table: what its rows are multiplied by when they are looked up; nan: not known."""
 
     @property
     def name(self) -> str:
@@ -43,9 +45,10 @@ class AuditRow:
     @property
     def interval(self) -> tuple[float, float] | None:
         """Where the measured std lies if the rule was followed; None where it says nothing."""
-        if self.plan.std is None:
+        # Of a tensor that is spread over processes, the values that lie here were measured.
+        if self.plan.std is None or not self.measured.size:
             return None
-        return std_interval(self.plan.std, self.plan.size, uniform=self.plan.uniform)
+        return std_interval(self.plan.std, self.measured.size, uniform=self.plan.uniform)
 
     @property
     def as_planned(self) -> bool | None:
@@ -110,26 +113,65 @@ class Audit:
             "waived": [finding.to_dict() for finding in self.waived],
         }
 
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return the head and the rows of the table that people read."""
-        head = ("name", "role", "d_in", "std of the rule", "measured std", "γ", "")
+    def table(self, *, whole: bool = True) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return the head and the rows of the table that people read.
+
+        With `whole=False`, tensors that differ in the number of their layer alone share a row.
+        """
+        head = ("name", "role", "d_in", "rule's std", "measured std", "γ", "outcome")
+        named = [(row.name, [row]) for row in self.rows]
+        if not whole:
+            named = list(gathered((row.name, _equal(row), row) for row in self.rows))
         return head, [
             (
-                row.name,
-                row.plan.role,
-                "" if row.plan.d_in is None else str(row.plan.d_in),
-                "" if row.plan.std is None else f"{row.plan.std:.4g}",
-                f"{row.std:.4g}",
-                "" if row.gamma is None else f"{row.gamma:.3f}",
-                {None: row.plan.reason or row.plan.action, True: "as planned", False: "differs"}[
-                    row.as_planned
-                ],
+                name if len(rows) == 1 else f"{name} ×{len(rows)}",
+                rows[0].plan.role,
+                "" if rows[0].plan.d_in is None else str(rows[0].plan.d_in),
+                "" if rows[0].plan.std is None else f"{rows[0].plan.std:.4g}",
+                span([row.std for row in rows]),
+                span([row.gamma for row in rows if row.gamma is not None], ".3f"),
+                self._verdict(rows[0]),
             )
-            for row in self.rows
+            for name, rows in named
         ]
 
+    def _verdict(self, row: AuditRow) -> str:
+        if row.as_planned is None:
+            action = "" if self.rule is None else row.plan.action
+            return row.plan.reason or action
+        return "as planned" if row.as_planned else "differs"
+
+    def summary(self) -> str:
+        """Return one line: how many tensors follow the rule, and how much was found.
+
+        >>> Audit(None, (), ()).summary()
+        'no rule; 0 tensors measured; no findings'
+        """
+        n_found = len(self.findings)
+        found = f"{n_found} finding{'s' if n_found != 1 else ''}" if n_found else "no findings"
+        waived = f", {len(self.waived)} waived" if self.waived else ""
+        if self.rule is None:
+            return f"no rule; {len(self.rows)} tensors measured; {found}{waived}"
+        judged = [row for row in self.rows if row.as_planned is not None]
+        good = sum(row.as_planned is True for row in judged)
+        kept = len(self.rows) - len(judged)
+        gamma = "" if self.rule.gamma is None else f", γ {self.rule.gamma:g}"
+        return (
+            f"rule {self.rule.name}{gamma}; {good} of {len(judged)} tensors as planned, "
+            f"{kept} kept or not covered; {found}{waived}"
+        )
+
     def _repr_html_(self) -> str:
-        return html_table(*self.table(), notes=[str(finding) for finding in self.findings])
+        named = {name for finding in self.findings for name in finding.names}
+        marked = [row.name in named for row in self.rows]
+        notes = [str(finding) for finding in self.findings]
+        return html_table(*self.table(), title=self.summary(), marked=marked, notes=notes)
+
+
+def _equal(row: AuditRow) -> object:
+    """Return what rows have in common that may share a line of a table."""
+    plan = row.plan
+    return plan.role, plan.shape, plan.d_in, plan.std, plan.action, plan.reason, row.as_planned
 
 
 Check = Callable[[Rule | None, tuple[AuditRow, ...]], Iterable[Finding]]
@@ -140,10 +182,14 @@ def make_audit(
     measured: Mapping[str, Moments],
     *,
     rule: Rule | None,
+    multipliers: Mapping[str, float] | None = None,
     further: Iterable[Finding] = (),
     waive: Iterable[str] = (),
 ) -> Audit:
     """Return the audit of a plan and of the moments measured of its rows, by their names.
+
+    With the rule None nothing is expected of the weights: the plan tells what they are, no more.
+    `multipliers` has, by their names, the tables whose rows are multiplied when they are looked up.
 
     >>> from initrate.rule import WeightRecord, plan_records
     >>> from initrate.measure import moments
@@ -157,11 +203,17 @@ def make_audit(
     # The checks read rows, so their module stands above this one's classes.
     from initrate.rule._audit_checks import CHECKS
 
-    waive = tuple(waive)
+    waive = (waive,) if isinstance(waive, str) else tuple(waive)
     for code in waive:
         if code not in CODES:
             raise unknown("finding to waive", code, CODES)
-    rows = tuple(AuditRow(row, measured[row.name]) for row in plan if row.name in measured)
+    planned = plan.rows if rule is not None else tuple(_expecting_nothing(row) for row in plan)
+    times = multipliers or {}
+    rows = tuple(
+        AuditRow(row, measured[row.name], times.get(row.name, 1.0))
+        for row in planned
+        if row.name in measured
+    )
     found = [finding for check in CHECKS for finding in check(rule, rows)]
     found = [*found, *further]
     return Audit(
@@ -170,3 +222,8 @@ def make_audit(
         tuple(finding for finding in found if finding.code not in waive),
         tuple(finding for finding in found if finding.code in waive),
     )
+
+
+def _expecting_nothing(row: PlanRow) -> PlanRow:
+    reason = row.record.keep or row.record.refuse
+    return replace(row, action="keep", std=None, factor=None, uniform=False, reason=reason)

@@ -11,7 +11,7 @@ from initrate.rule._draws import Draw, Keep, Uniform, Zero
 from initrate.rule._record import WeightRecord
 from initrate.rule._roles import EMBEDDING_ROLES, KEPT_ROLES, RESIDUAL_ROLES, group_of
 from initrate.rule._rule import Rule
-from initrate.rule._table import html_table
+from initrate.rule._table import gathered, html_table, shape_text
 from initrate.rule._tensor import LARGEST, SMALLEST
 
 Action = Literal["draw", "zero", "keep", "refuse"]
@@ -111,13 +111,15 @@ class Plan:
         """Return the plan as plain values."""
         return {"rule": self.rule.to_dict(), "rows": [row.to_dict() for row in self.rows]}
 
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return the head and the rows of the table that people read."""
+    def table(self, *, whole: bool = True) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return the head and the rows of the table that people read.
+
+        With `whole=False`, tensors that differ in the number of their layer alone share a row.
+        """
         head = ("name", "shape", "role", "d_in", "std", "action", "reason")
-        return head, [
+        texts = [
             (
-                row.name,
-                " × ".join(map(str, row.shape)) or "scalar",
+                shape_text(row.record),
                 row.role,
                 "" if row.d_in is None else str(row.d_in),
                 "" if row.std is None else f"{row.std:.4g}",
@@ -126,9 +128,33 @@ class Plan:
             )
             for row in self.rows
         ]
+        names = [row.name for row in self.rows]
+        if whole:
+            return head, [(name, *text) for name, text in zip(names, texts, strict=True)]
+        groups = gathered(zip(names, texts, texts, strict=True))
+        return head, [
+            (name if len(rows) == 1 else f"{name} ×{len(rows)}", *rows[0]) for name, rows in groups
+        ]
+
+    def summary(self) -> str:
+        """Return one line: how many tensors and values are drawn, set to zero, kept, refused.
+
+        >>> plan_records([], Rule(gamma=0.5)).summary()
+        'rule formula, γ 0.5; no tensors'
+        """
+        words = {"draw": "drawn", "zero": "zero", "keep": "kept", "refuse": "refused"}
+        counts = [
+            f"{n:,} {words[action]} ({size:,} values)"
+            for action in get_args(Action)
+            for n, size in [self.count(action)]
+            if n
+        ]
+        gamma = "" if self.rule.gamma is None else f", γ {self.rule.gamma:g}"
+        return f"rule {self.rule.name}{gamma}; {', '.join(counts) or 'no tensors'}"
 
     def _repr_html_(self) -> str:
-        return html_table(*self.table())
+        marked = [row.action == "refuse" for row in self.rows]
+        return html_table(*self.table(), title=self.summary(), marked=marked)
 
 
 def plan_records(

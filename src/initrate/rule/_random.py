@@ -8,7 +8,7 @@ alone: neither on the order of the draws, nor on threads, nor on which part is a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ def unit_normal(seed: int, name: str, size: int, *, start: int = 0) -> NDArray[n
     >>> bool((window == whole[90:]).all())
     True
     """
-    return _window(_normal_chunk, 2, seed, name, size, start)
+    return _window(_fill_normal, 2, seed, name, size, start)
 
 
 def unit_uniform(seed: int, name: str, size: int, *, start: int = 0) -> NDArray[np.float32]:
@@ -42,11 +42,11 @@ def unit_uniform(seed: int, name: str, size: int, *, start: int = 0) -> NDArray[
     >>> float(abs(unit_uniform(0, "bias", 1000)).max()) <= 1.0
     True
     """
-    return _window(_uniform_chunk, 1, seed, name, size, start)
+    return _window(_fill_uniform, 1, seed, name, size, start)
 
 
 def _window(
-    chunk_of: Callable[[NDArray[np.uint64]], NDArray[np.float32]],
+    fill: Callable[[NDArray[np.uint64], NDArray[np.float32]], None],
     values_a_word: int,
     seed: int,
     name: str,
@@ -59,43 +59,72 @@ def _window(
     size = whole_number("size of a draw", size, least=0)
     start = whole_number("start of a draw", start, least=0)
     out = np.empty(size, dtype=np.float32)
-    first_chunk, end = start // _CHUNK, start + size
-    for chunk in range(first_chunk, -(-end // _CHUNK)) if size else ():
-        values = chunk_of(_chunk_bits(seed, name, chunk, _CHUNK // values_a_word))
+    if not size:
+        return out
+    first, end = start // _CHUNK, start + size
+    words = _chunks_of_words(seed, name, first, -(-end // _CHUNK), _CHUNK // values_a_word)
+    for chunk, bits in enumerate(words, first):
         low, high = max(start, chunk * _CHUNK), min(end, (chunk + 1) * _CHUNK)
-        out[low - start : high - start] = values[low - chunk * _CHUNK : high - chunk * _CHUNK]
+        place = out[low - start : high - start]
+        if high - low == _CHUNK:
+            fill(bits, place)
+        else:
+            whole = np.empty(_CHUNK, dtype=np.float32)
+            fill(bits, whole)
+            place[...] = whole[low - chunk * _CHUNK : high - chunk * _CHUNK]
     return out
 
 
-def _chunk_bits(seed: int, name: str, chunk: int, n_words: int) -> NDArray[np.uint64]:
-    """Return the 64-bit words of one chunk."""
-    block, inside = divmod(chunk * _CHUNK, BLOCK)
-    text = "\0".join((_STREAM, str(seed), name, str(block)))
-    key = np.frombuffer(
-        hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest(), dtype="<u8"
-    ).astype(np.uint64)
-    counter = inside // _CHUNK * n_words // _WORDS_A_COUNTER
-    return np.random.Philox(key=key, counter=counter).random_raw(n_words)
+def _chunks_of_words(
+    seed: int, name: str, first: int, end: int, n_words: int
+) -> Iterator[NDArray[np.uint64]]:
+    """Yield the 64-bit words of the chunks from `first` to before `end`."""
+    generator = None
+    for chunk in range(first, end):
+        block, inside = divmod(chunk * _CHUNK, BLOCK)
+        # Inside of a block the words of a chunk follow on those of the one before.
+        if generator is None or inside == 0:
+            text = "\0".join((_STREAM, str(seed), name, str(block)))
+            key = np.frombuffer(
+                hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest(), dtype="<u8"
+            ).astype(np.uint64)
+            counter = inside // _CHUNK * n_words // _WORDS_A_COUNTER
+            generator = np.random.Philox(key=key, counter=counter)
+        yield generator.random_raw(n_words)
 
 
-def _normal_chunk(words: NDArray[np.uint64]) -> NDArray[np.float32]:
-    """Return normal values by the transform of Box and Muller, two for each word.
+def _fill_normal(words: NDArray[np.uint64], out: NDArray[np.float32]) -> None:
+    """Write normal values by the transform of Box and Muller, two for each word.
 
     The upper 40 bits of a word give the radius, the lower 24 the angle: as many as a float32
     holds, in which sines are fast. The largest radius is sqrt(80 ln 2) = 7.45, which normal
     values exceed once in ten million million.
     """
-    places = (words >> np.uint64(24)).astype(np.float64)
+    # Signed numbers, and all steps in place: both are faster, and give the same bits.
+    radius = (words >> np.uint64(24)).view(np.int64).astype(np.float64)
     # In (0, 1], so that the logarithm is finite.
-    radius = np.sqrt(-2.0 * np.log((places + 1.0) * 2.0**-40)).astype(np.float32)
+    radius += 1.0
+    radius *= 2.0**-40
+    np.log(radius, out=radius)
+    radius *= -2.0
+    np.sqrt(radius, out=radius)
+    radius = radius.astype(np.float32)
     # Signed and in the middle of its step, so that no direction is preferred.
-    angle = (words & _ANGLE).astype(np.float32)
-    angle = (angle - np.float32(2**23 - 0.5)) * np.float32(2.0**-23 * np.pi)
-    return np.concatenate((radius * np.cos(angle), radius * np.sin(angle)))
+    angle = (words & _ANGLE).astype(np.int32).astype(np.float32)
+    angle -= np.float32(2**23 - 0.5)
+    angle *= np.float32(2.0**-23 * np.pi)
+    first, second = out[: len(words)], out[len(words) :]
+    np.cos(angle, out=first)
+    np.sin(angle, out=second)
+    first *= radius
+    second *= radius
 
 
-def _uniform_chunk(words: NDArray[np.uint64]) -> NDArray[np.float32]:
-    """Return values that lie symmetrically about zero, one for each word."""
+def _fill_uniform(words: NDArray[np.uint64], out: NDArray[np.float32]) -> None:
+    """Write values that lie symmetrically about zero, one for each word."""
     # The upper 53 bits are whole numbers that a float64 holds exactly.
     places = (words >> np.uint64(11)).astype(np.float64)
-    return ((places + 0.5) * 2.0**-52 - 1.0).astype(np.float32)
+    places += 0.5
+    places *= 2.0**-52
+    places -= 1.0
+    out[...] = places

@@ -27,9 +27,9 @@ def draw_window(row: PlanRow, seed: int, start: int, size: int) -> NDArray[np.fl
         assert row.action == "zero", row
         return np.zeros(size, dtype=np.float32)
     unit = unit_uniform if row.uniform else unit_normal
-    values = unit(seed, row.name, size, start=start).astype(np.float64)
-    values *= row.factor
-    return values.astype(np.float32)
+    values = unit(seed, row.name, size, start=start)
+    # The product is taken in float64 and rounded once, a few values at a time.
+    return np.multiply(values, row.factor, out=values, dtype=np.float64, casting="same_kind")
 
 
 def windows(row: PlanRow, most: int = BLOCK) -> Iterator[tuple[int, int]]:

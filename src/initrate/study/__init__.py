@@ -1,12 +1,13 @@
 """Studies: grids of cells, how they are run, and the folder that holds all that came out."""
 
 from initrate.study._agreement import Agreement, agreement
-from initrate.study._axis import axis_name, axis_path, axis_paths, with_value
+from initrate.study._axis import axis_name, axis_names, axis_path, axis_paths, with_value
 from initrate.study._cell import Cell, one_rate
 from initrate.study._config import (
     GridPoint,
     StudyConfig,
     cells,
+    check_once,
     grid,
     override,
     seeds_from_count,
@@ -23,12 +24,12 @@ from initrate.study._events import (
     StudyStarted,
 )
 from initrate.study._execution import ExecutionPlan, PlannedBucket, plan_execution
-from initrate.study._folder import folder_path
+from initrate.study._folder import folder_path, reading
 from initrate.study._label import LABELS, Thresholds, Verdict, at_floor, label
 from initrate.study._notes import study_notes
 from initrate.study._presets import PRESETS, default_folder, preset, preset_text
 from initrate.study._range import axis_values
-from initrate.study._runner import Train, run
+from initrate.study._runner import Prospect, Train, prospect, run
 from initrate.study._store import Store, relabel
 from initrate.study._toml import config_digest, config_to_dict, dump_study, load_study
 
@@ -46,6 +47,7 @@ __all__ = [
     "ExecutionPlan",
     "GridPoint",
     "PlannedBucket",
+    "Prospect",
     "Store",
     "StudyConfig",
     "StudyDone",
@@ -56,10 +58,12 @@ __all__ = [
     "agreement",
     "at_floor",
     "axis_name",
+    "axis_names",
     "axis_path",
     "axis_paths",
     "axis_values",
     "cells",
+    "check_once",
     "config_digest",
     "config_to_dict",
     "cost",
@@ -75,6 +79,8 @@ __all__ = [
     "plan_execution",
     "preset",
     "preset_text",
+    "prospect",
+    "reading",
     "relabel",
     "run",
     "seeds_from_count",

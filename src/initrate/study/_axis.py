@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import cache
@@ -72,7 +73,7 @@ def axis_name(given: str) -> str:
     """
     paths = axis_paths()
     if not isinstance(given, str):
-        raise unknown("axis", given, paths)
+        raise _unknown_field(given, paths)
     if given in paths:
         return given
     by_path = {path: name for name, path in paths.items()}
@@ -85,7 +86,28 @@ def axis_name(given: str) -> str:
         raise InputError(f"axis {given!r} is a seed: give it in [seeds], as in init = [1, 2, 3]")
     if given in _LISTS:
         raise InputError(f"axis {given!r} is not one number or word: give it in its own section")
-    raise unknown("axis", given, paths)
+    raise _unknown_field(given, paths)
+
+
+def _unknown_field(given: object, paths: Mapping[str, str]) -> InputError:
+    """There are some seventy fields: the nearest are said, and where all of them stand."""
+    known = paths.values() if "." in str(given) else paths
+    near = difflib.get_close_matches(str(given), known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return InputError(
+        f"unknown axis {str(given)[:80]!r}: {hint}initrate list fields names all there are"
+    )
+
+
+def axis_names(settings: Mapping[str, object]) -> dict[str, str]:
+    """Return the names as they were given, by the names that their columns have.
+
+    >>> axis_names({"training.lr": 1e-3})
+    {'lr': 'training.lr'}
+    """
+    if not isinstance(settings, Mapping):
+        raise InputError(f"settings is {settings!r}: expected a mapping, as in {{'lr': 0.001}}")
+    return {axis_name(given): given for given in settings}
 
 
 def axis_path(name: str) -> str:
@@ -123,6 +145,9 @@ def with_value(cell: Cell, name: str, found: object) -> Cell:
     4
     """
     path = axis_path(name)
+    if not isinstance(found, str | int | float | list | tuple | Mapping | None):
+        # An array would have no truth value where words are compared.
+        raise InputError(f"{name} is {found!r}: expected one number, word or switch")
     section, field = path.split(".", 1)
     if path in _NAMED:
         return _with_named(cell, path, found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeVar, cast, get_args
@@ -142,6 +142,12 @@ def override(config: StudyConfig, settings: Mapping[str, object]) -> StudyConfig
     if not isinstance(settings, Mapping):
         raise InputError(f"settings is {settings!r}: expected a mapping, as in {{'lr': 0.001}}")
     named = {axis_name(name): found for name, found in settings.items()}
+    check_once(settings)
+    if config.lrs and "lr" in named:
+        raise InputError(
+            "lr and the protocol 'best-lr' both set the learning rate: give its lrs, or the "
+            "protocol 'single'"
+        )
     cell = Cell(config.task, config.model, config.rule, config.training, Seeds())
     for name in in_order(named):
         cell = with_value(cell, name, named[name])
@@ -153,6 +159,24 @@ def override(config: StudyConfig, settings: Mapping[str, object]) -> StudyConfig
         training=cell.training,
         axes={name: values for name, values in config.axes.items() if name not in named},
     )
+
+
+def check_once(names: Iterable[str], *, option: str = "") -> None:
+    """Check that no field is named twice; `option` is what stands before a name in the message.
+
+    >>> check_once(["lr", "training.lr"])
+    Traceback (most recent call last):
+        ...
+    initrate.errors.InputError: lr and training.lr set the same field: give one of the two
+    """
+    seen: dict[str, str] = {}
+    for given in names:
+        name = axis_name(given)
+        if name in seen:
+            raise InputError(
+                f"{option}{seen[name]} and {option}{given} set the same field: give one of the two"
+            )
+        seen[name] = given
 
 
 def with_seeds(config: StudyConfig, seeds: object) -> StudyConfig:
@@ -229,8 +253,18 @@ def _checked_axes(axes: Mapping[str, object]) -> dict[str, tuple[Value, ...]]:
         if name in checked:
             raise InputError(f"axis {name!r} is given twice: expected one list of values")
         values = tuple(of_its_kind(name, v) for v in axis_values(found, name=name))
+        if len({_kind(v) for v in values}) > 1:
+            # They would have no common column in a table.
+            raise InputError(
+                f"axis {name} has words and numbers together: {list(values)[:5]}; expected values "
+                "of one kind, or a study for each"
+            )
         checked[name] = _no_repeats(values, name=f"axis {name}")
     return checked
+
+
+def _kind(found: Value) -> str:
+    return "switch" if isinstance(found, bool) else "word" if isinstance(found, str) else "number"
 
 
 def _checked_seeds(seeds: object, *, name: str) -> tuple[int, ...]:
@@ -242,7 +276,7 @@ def _checked_seeds(seeds: object, *, name: str) -> tuple[int, ...]:
 def _checked_lrs(
     lrs: tuple[float, ...], protocol: object, axes: Mapping[str, tuple[Value, ...]]
 ) -> tuple[float, ...]:
-    if protocol not in get_args(Protocol):
+    if not isinstance(protocol, str) or protocol not in get_args(Protocol):
         raise unknown("protocol", protocol, get_args(Protocol))
     if not isinstance(lrs, tuple | list):
         raise InputError(f"protocol lrs is {lrs!r}: expected a list of learning rates")

@@ -31,6 +31,7 @@ USUAL_MEMORY = 1.25 * GIBIBYTE
 WIDEST = 8
 """More models than this in a bucket gain nothing on a processor's caches."""
 _MOST_MEMORY = 10**9
+_BUCKET = re.compile(r"[0-9]{4,6}-[0-9a-f]{8}")
 _DEVICE = re.compile(r"cpu|mps|cuda(:[0-9]{1,3})?")
 NARROWEST = 4
 """Seeds are taken together until the buckets have this many models, as far as there are any."""
@@ -78,7 +79,12 @@ class ExecutionPlan:
             raise StoreError("the execution plan has no list of buckets")
         planned = tuple(_planned(entry) for entry in cast("list[object]", buckets))
         plan = cls(**{**cast("dict[str, object]", dict(table)), "buckets": planned})  # pyright: ignore[reportArgumentType]
-        _check_options(plan.threads, plan.dtype, plan.device)
+        check_options(plan.threads, plan.dtype, plan.device)
+        if not isinstance(plan.tf32, bool):
+            raise StoreError(f"the execution plan has tf32 {plan.tf32!r}: expected true or false")
+        ids = [bucket.id for bucket in planned]
+        if len({*ids}) < len(ids):
+            raise StoreError("the execution plan names a bucket twice: expected each once")
         return plan
 
 
@@ -97,8 +103,8 @@ def plan_execution(
     takes more than usual is run alone.
     """
     threads = n_cores() if threads is None else threads
-    _check_options(threads, dtype, device)
-    _check_memory(memory_limit)
+    check_options(threads, dtype, device)
+    check_memory(memory_limit)
     buckets: list[PlannedBucket] = []
     for group in _groups(config):
         width = _width(group, memory_limit)
@@ -175,15 +181,17 @@ def check_there(device: str) -> None:
         )
 
 
-def _check_options(threads: object, dtype: object, device: object) -> None:
+def check_options(threads: object, dtype: object, device: object) -> None:
+    """Check the options of an execution plan, each for itself."""
     whole_number("threads", threads, least=1, most=1024)
-    if dtype not in get_args(Dtype):
+    if not isinstance(dtype, str) or dtype not in get_args(Dtype):
         raise unknown("dtype", dtype, get_args(Dtype))
     if not isinstance(device, str) or not _DEVICE.fullmatch(device):
         raise InputError(f"device is {device!r}: expected 'cpu', 'cuda', 'cuda:1' or 'mps'")
 
 
-def _check_memory(limit: object) -> None:
+def check_memory(limit: object) -> None:
+    """Check a memory limit in GiB, or None."""
     if limit is None:
         return
     if isinstance(limit, int | float) and not isinstance(limit, bool):
@@ -200,6 +208,8 @@ def _planned(entry: object) -> PlannedBucket:
         found = cast("Mapping[str, object]", entry)
         name, ids = found.get("id"), found.get("cells")
         whole = isinstance(ids, list) and all(isinstance(i, str) for i in cast("list[object]", ids))
-        if isinstance(name, str) and whole and len(found) == 2:
+        # The name of a bucket is that of a folder.
+        named = isinstance(name, str) and _BUCKET.fullmatch(name)
+        if isinstance(name, str) and named and ids and whole and len(found) == 2:
             return PlannedBucket(name, tuple(cast("list[str]", ids)))
     raise StoreError(f"the execution plan holds {str(entry)[:80]!r}: expected a bucket")

@@ -16,9 +16,9 @@ from initrate.errors import InputError, StoreError
 from initrate.files import (
     load_json,
     make_folder,
+    place_words,
     read_bounded,
     shown,
-    write_new_folder,
     write_whole,
 )
 from initrate.study._config import StudyConfig
@@ -37,6 +37,10 @@ TIMING = "timing"
 RUNNING = "running"
 LOCK = f"{RUNNING}/lock"
 _FOLDERS = (PARTS, TIMING, RUNNING)
+NAMES = (STUDY_TOML, STUDY_JSON, EXECUTION, ENVIRONMENT, *_FOLDERS)
+"""What a study's folder holds from its beginning on."""
+_LONGEST_NAME, _LONGEST_PATH = 255, 4000
+"""Bytes that file systems take, with room for what a study's folder holds."""
 _LIMIT = 50_000_000
 """Bytes of an execution plan that are read: a plan of 100,000 cells has two million."""
 
@@ -49,7 +53,17 @@ def folder_path(given: object) -> Path:
     """
     if not isinstance(given, Path | str) or not str(given) or "\0" in str(given):
         raise InputError(f"the folder is {given!r}: expected a path, as in 'studies/laptop'")
-    return Path(given)
+    path = Path(given)
+    try:
+        sizes = [len(part.encode()) for part in path.parts]
+    except UnicodeEncodeError:
+        raise InputError(f"the folder's name {str(given)!a} is not UTF-8: rename it") from None
+    if max(sizes, default=0) > _LONGEST_NAME or sum(sizes) + len(sizes) > _LONGEST_PATH:
+        raise InputError(
+            f"the folder {shown(str(given)[:40])}… has too long a name ({len(str(given)):,} "
+            "characters): choose a shorter one"
+        )
+    return path
 
 
 @contextmanager
@@ -63,32 +77,6 @@ def reading(folder: Path) -> Iterator[None]:
             f"cannot read {shown(place)}: {error.strerror or error}; restore it, or give "
             "yourself leave to read it"
         ) from error
-
-
-def begin(folder: Path, config: StudyConfig, plan: ExecutionPlan, thresholds: Thresholds) -> None:
-    """Write the folder of a new study, whole; a folder that holds anything is left as it is."""
-    with reading(folder):
-        empty = folder.is_dir() and not any(folder.iterdir())
-    if empty:
-        _fill(folder, config, plan, thresholds)
-        return
-    make_folder(folder.parent)
-    with write_new_folder(folder) as temporary:
-        _fill(temporary, config, plan, thresholds)
-
-
-def is_new(folder: Path) -> bool:
-    """Return whether a study may begin here: nothing there, or an empty folder."""
-    with reading(folder):
-        if folder.is_symlink() and not folder.exists():
-            raise StoreError(
-                f"{shown(folder)} is a link to nothing: expected a folder for the study"
-            )
-        if not folder.exists():
-            return True
-        if not folder.is_dir():
-            raise StoreError(f"{shown(folder)} is a file: expected a folder for the study")
-        return not any(folder.iterdir())
 
 
 def write_study_json(folder: Path, config: StudyConfig, thresholds: Thresholds) -> None:
@@ -107,12 +95,18 @@ def read_study(folder: Path) -> tuple[StudyConfig, ExecutionPlan, Thresholds]:
     """Return what a study folder holds, checked: its configuration, plan and thresholds."""
     with reading(folder):
         _check_whole(folder)
-    study = _mapping(folder / STUDY_JSON)
-    if study.get("schema") != SCHEMA:
+    file = folder / STUDY_JSON
+    study = _mapping(file)
+    if not is_schema(study.get("schema"), SCHEMA):
         raise StoreError(
-            f"{shown(folder / STUDY_JSON)} has schema {study.get('schema')!r}: expected {SCHEMA}; "
+            f"{shown(file)} has schema {study.get('schema')!r}: expected {SCHEMA}; "
             "it was written by another version of initrate, or it is not a study"
         )
+    for key in ("initrate", "config_sha256"):
+        if not isinstance(study.get(key), str):
+            raise StoreError(
+                f"{shown(file)} has {key} {study.get(key)!r}: expected a text; restore it"
+            )
     hashes = study.get("sha256")
     for name in (STUDY_TOML, EXECUTION):
         known = hashes.get(name) if isinstance(hashes, dict) else None
@@ -121,9 +115,30 @@ def read_study(folder: Path) -> tuple[StudyConfig, ExecutionPlan, Thresholds]:
                 f"{shown(folder / name)} was changed since the study began: restore it, or "
                 "begin the changed study in a new folder"
             )
-    config = load_study(folder / STUDY_TOML)
-    plan = ExecutionPlan.from_dict(_mapping(folder / EXECUTION))
-    return config, plan, _thresholds(folder / STUDY_JSON, study.get("thresholds"))
+    try:
+        config = load_study(folder / STUDY_TOML)
+        plan = ExecutionPlan.from_dict(_mapping(folder / EXECUTION))
+    except InputError as error:
+        named = str(folder) in str(error) or shown(folder) in str(error)
+        place = "" if named else f"{shown(folder / EXECUTION)}: "
+        raise StoreError(f"{place}{error}") from error
+    # Another version may hash more fields; its own files have their hashes all the same.
+    same_version = study["initrate"] == __version__
+    if same_version and study["config_sha256"] != config_digest(config):
+        raise StoreError(
+            f"{shown(file)} has the config_sha256 of another study: restore it, or begin the "
+            "study in a new folder"
+        )
+    return config, plan, _thresholds(file, study.get("thresholds"))
+
+
+def is_schema(found: object, known: int) -> bool:
+    """Return whether a stored schema is the known one, and a whole number as that is.
+
+    >>> is_schema(1, 1), is_schema(True, 1), is_schema(1.0, 1)
+    (True, False, False)
+    """
+    return isinstance(found, int) and not isinstance(found, bool) and found == known
 
 
 def check_same(folder: Path, stored: StudyConfig, given: StudyConfig) -> None:
@@ -154,7 +169,8 @@ def read_sessions(folder: Path) -> list[dict[str, object]]:
     return _sessions(folder)
 
 
-def _fill(folder: Path, config: StudyConfig, plan: ExecutionPlan, thresholds: Thresholds) -> None:
+def fill(folder: Path, config: StudyConfig, plan: ExecutionPlan, thresholds: Thresholds) -> None:
+    """Write all that a study has at its beginning into a folder that the caller holds alone."""
     for name in _FOLDERS:
         make_folder(folder / name)
     write_whole(folder / STUDY_TOML, dump_study(config).encode())
@@ -165,12 +181,14 @@ def _fill(folder: Path, config: StudyConfig, plan: ExecutionPlan, thresholds: Th
 
 
 def _check_whole(folder: Path) -> None:
-    if not folder.exists():
+    if not folder.exists() and not folder.is_symlink():
         raise StoreError(f"{shown(folder)} does not exist: expected the folder of a study")
     if not folder.is_dir():
-        raise StoreError(f"{shown(folder)} is a file: expected the folder of a study")
+        raise StoreError(
+            f"{shown(folder)} is {place_words(folder)}: expected the folder of a study"
+        )
     names = (STUDY_JSON, STUDY_TOML, EXECUTION)
-    missing = [name for name in names if not (folder / name).is_file()]
+    missing = [name for name in names if not _there(folder / name)]
     if len(missing) == len(names):
         raise StoreError(
             f"{shown(folder)} holds no study but other files: choose a new or empty folder"
@@ -180,14 +198,24 @@ def _check_whole(folder: Path) -> None:
             f"{shown(folder)} is a half-written study: {missing[0]} is missing; restore it, or "
             "choose another folder"
         )
-    if not (folder / PARTS).exists():
+    if not _there(folder / PARTS):
         raise StoreError(
             f"{shown(folder)} has lost its folder {PARTS}: restore it, or make an empty one to "
             "train all cells anew"
         )
     for name in _FOLDERS:
-        if (folder / name).exists() and not (folder / name).is_dir():
-            raise StoreError(f"{shown(folder / name)} is a file: expected a folder")
+        if _there(folder / name) and not (folder / name).is_dir():
+            place = place_words(folder / name)
+            raise StoreError(f"{shown(folder / name)} is {place}: expected a folder")
+
+
+def _there(path: Path) -> bool:
+    """Whether the name is taken, by a link to nothing too; a refusal of the system is raised."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _thresholds(file: Path, table: object) -> Thresholds:
@@ -205,7 +233,8 @@ def _thresholds(file: Path, table: object) -> Thresholds:
 
 
 def _sessions(folder: Path) -> list[dict[str, object]]:
-    found = _mapping(folder / ENVIRONMENT).get("sessions")
+    table = _mapping(folder / ENVIRONMENT)
+    found = table.get("sessions") if is_schema(table.get("schema"), SCHEMA) else None
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise StoreError(f"{shown(folder / ENVIRONMENT)} has no list of sessions: restore it")
     return cast("list[dict[str, object]]", found)
@@ -213,7 +242,7 @@ def _sessions(folder: Path) -> list[dict[str, object]]:
 
 def _mapping(path: Path) -> Mapping[str, object]:
     try:
-        found = load_json(path, _LIMIT)
+        found = load_json(path, _LIMIT, links=False)
     except InputError as error:
         raise StoreError(str(error)) from error
     if not isinstance(found, dict):
@@ -226,7 +255,10 @@ def _write_json(path: Path, content: Mapping[str, object]) -> None:
 
 
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(read_bounded(path, _LIMIT)).hexdigest()
+    try:
+        return hashlib.sha256(read_bounded(path, _LIMIT, links=False)).hexdigest()
+    except InputError as error:
+        raise StoreError(str(error)) from error
 
 
 def _leaves(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:

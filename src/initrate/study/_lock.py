@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from initrate.errors import StoreError
-from initrate.files import refused, shown
+from initrate.errors import InputError, StoreError
+from initrate.files import check_plain, place_words, refused, shown
 from initrate.study._folder import reading
 
 
@@ -26,9 +26,9 @@ def held(path: Path) -> Iterator[None]:
     with reading(path):
         if path.is_symlink() or (path.exists() and not path.is_file()):
             # Followed, a link would have a file elsewhere emptied.
-            kind = "link" if path.is_symlink() else "folder" if path.is_dir() else "special file"
+            kind = "a link" if path.is_symlink() else place_words(path)
             raise StoreError(
-                f"{shown(path)} is a {kind}: expected the study's lock, a plain file; remove it "
+                f"{shown(path)} is {kind}: expected the study's lock, a plain file; remove it "
                 "and run the study again"
             )
     try:
@@ -55,9 +55,10 @@ def held(path: Path) -> Iterator[None]:
 def is_held(path: Path) -> bool:
     """Return whether a process holds the lock file now."""
     try:
+        check_plain(path, links=False)  # A pipe would be waited for.
         with path.open("r", encoding="utf-8") as file:
             return not _taken(file, path)
-    except OSError:
+    except (OSError, InputError):
         return False
 
 

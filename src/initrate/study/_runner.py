@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, get_args
 from initrate.errors import InputError, StoreError, unknown
 from initrate.files import leftovers, make_folder, shown, write_whole
 from initrate.study import _folder
+from initrate.study._begin import begin, clear_cut_off_starts, is_new
 from initrate.study._config import GridPoint, StudyConfig, grid
 from initrate.study._environment import now
 from initrate.study._events import (
@@ -28,13 +29,15 @@ from initrate.study._execution import (
     Dtype,
     ExecutionPlan,
     PlannedBucket,
+    check_memory,
+    check_options,
     check_there,
     plan_execution,
 )
 from initrate.study._label import Thresholds
 from initrate.study._lock import held
 from initrate.study._notes import study_notes
-from initrate.study._part import write_part
+from initrate.study._part import check_part, write_part
 from initrate.study._store import Store
 from initrate.study._tables import TIMING, bucket_tables, frame, parquet
 from initrate.tasks import AnchorTask, loss_floors
@@ -79,7 +82,7 @@ def run(
     `on_error="continue"` a bucket that fails is reported and left for the next run.
     `memory_limit` is in GiB; `train` stands in for the engine, in tests or elsewhere.
     """
-    if on_error not in get_args(OnError):
+    if not isinstance(on_error, str) or on_error not in get_args(OnError):
         raise unknown("on_error", on_error, get_args(OnError))
     if not isinstance(config, StudyConfig):
         raise InputError(f"the study is {config!r}: expected a StudyConfig, as load_study gives")
@@ -88,20 +91,61 @@ def run(
     path = _folder.folder_path(folder)
     options = {"threads": threads, "dtype": dtype, "device": device}
     given = {name: option for name, option in options.items() if option is not None}
-    if _folder.is_new(path):
-        plan = plan_execution(config, memory_limit=memory_limit, **given)  # pyright: ignore[reportArgumentType]
-        if train is None:
-            check_there(plan.device)
-        _folder.begin(path, config, plan, thresholds or Thresholds())
-    store = Store.open(path)
-    _folder.check_same(path, store.config, config)
-    _check_options(store.plan, given)
+    known = prospect(config, path, memory_limit=memory_limit, there=train is None, **given)
+    if known.store is None:
+        begin(path, config, known.plan, Thresholds() if thresholds is None else thresholds)
+    store = known.store or _same(path, config, given)
     make_folder(path / _folder.RUNNING)
     with held(path / _folder.LOCK):
         _clear_leftovers(path)
         session = _Session(store, on_event or _ignore, on_error, should_stop, train or _engine())
         session.run()
     return Store.open(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What a run would do: with which plan, and in which study, if there is one already."""
+
+    plan: ExecutionPlan
+    store: Store | None
+
+    @property
+    def waiting(self) -> tuple[PlannedBucket, ...]:
+        """The buckets that are not trained yet."""
+        done = self.store.parts() if self.store else {}
+        return tuple(bucket for bucket in self.plan.buckets if bucket.id not in done)
+
+
+def prospect(
+    config: StudyConfig,
+    folder: Path | str,
+    *,
+    memory_limit: float | None = None,
+    there: bool = True,
+    **given: object,
+) -> Prospect:
+    """Return what a run with these options would do; all that it would refuse is refused here.
+
+    Nothing is written. Without `there`, the device need not be one of this machine.
+    """
+    path = _folder.folder_path(folder)
+    given = {name: option for name, option in given.items() if option is not None}
+    if not is_new(path):
+        check_memory(memory_limit)
+        store = _same(path, config, given)
+        return Prospect(store.plan, store)
+    plan = plan_execution(config, memory_limit=memory_limit, **given)  # pyright: ignore[reportArgumentType]
+    if there:
+        check_there(plan.device)
+    return Prospect(plan, None)
+
+
+def _same(path: Path, config: StudyConfig, given: Mapping[str, object]) -> Store:
+    store = Store.open(path)
+    _folder.check_same(path, store.config, config)
+    _check_options(store.plan, given)
+    return store
 
 
 @dataclass(slots=True)
@@ -122,6 +166,8 @@ class _Session:
         store, plan = self.store, self.store.plan
         self.points = {point.id: point for point in grid(store.config)}
         _check_plan(store, self.points)
+        for part in store.parts().values():
+            check_part(part)  # What is damaged is not gone on with, weights included.
         n_done, n_cells = store.progress()
         rows = store.cells().to_dicts()
         notes = study_notes(store.config)
@@ -233,6 +279,8 @@ def _check_plan(store: Store, points: Mapping[str, GridPoint]) -> None:
 
 
 def _check_options(plan: ExecutionPlan, given: Mapping[str, object]) -> None:
+    stored_options = {name: getattr(plan, name) for name in ("threads", "dtype", "device")}
+    check_options(**{**stored_options, **given})
     for name, option in given.items():
         stored = getattr(plan, name)
         if stored != option:
@@ -254,6 +302,7 @@ def _clear_leftovers(path: Path) -> None:
             else:
                 with suppress(FileNotFoundError):
                     leftover.unlink()
+    clear_cut_off_starts(path)
 
 
 def _engine() -> Train:

@@ -184,7 +184,7 @@ def _numbers(kind: type, table: Table) -> dict[str, object]:
     entries: dict[str, object] = {}
     for key, entry in table.items():
         whole = isinstance(entry, int) and not isinstance(entry, bool)
-        if key in optional and entry == "none":
+        if key in optional and isinstance(entry, str) and entry == "none":
             entries[key] = None
         elif whole and float in kinds(kind).get(key, ()):
             entries[key] = float_of(key, cast("int", entry))
@@ -194,7 +194,7 @@ def _numbers(kind: type, table: Table) -> dict[str, object]:
 
 
 def _decay_schedule(entry: object) -> tuple[tuple[int, float], ...]:
-    if entry == "constant" or entry == ():
+    if isinstance(entry, str | tuple) and entry in ("constant", ()):
         return ()
     if isinstance(entry, Mapping) and len(entry) == 1:
         (form, numbers), *_ = cast("Mapping[str, object]", entry).items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,19 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initrate.errors import InputError, StoreError, unknown
-from initrate.files import leftovers, make_folder, shown, write_whole
+from initrate.files import leftovers, make_folder, read_bounded, shown, write_whole
 from initrate.study import _folder
+from initrate.study._columns import wrong_axis, wrong_in
 from initrate.study._config import StudyConfig
 from initrate.study._execution import ExecutionPlan
 from initrate.study._label import Thresholds
 from initrate.study._lock import held, is_held
-from initrate.study._part import Part, read_part, read_table, read_weights
+from initrate.study._part import Part, read_part, read_table, read_weights, wrong_part
 from initrate.study._summary import labelled, summary_rows
 from initrate.study._tables import COLUMNS, TIMING, parquet, polars, stacked
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
+_TIMING_BYTES = 10_000_000
 INDEX = "cells.parquet"
 """All cells in one table, for other tools; made anew from the parts whenever a run ends."""
 
@@ -120,9 +123,16 @@ class Store:
             paths = [path for path in names if path.suffix == ".parquet"]
         for path in paths:
             try:
-                found.append(pl.read_parquet(path))
+                data = read_bounded(path, _TIMING_BYTES, links=False)
+                table = pl.read_parquet(io.BytesIO(data))
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise StoreError(f"{shown(path)} is not a Parquet table: remove it") from error
+            except InputError as error:
+                raise StoreError(str(error)) from error
+            wrong = wrong_in(table, "timing")
+            if wrong:
+                raise StoreError(f"{shown(path)} {wrong}: remove it")
+            found.append(table)
         return stacked(found, TIMING)
 
     def weights(self, cell: str) -> dict[str, NDArray[np.float32]]:
@@ -150,7 +160,11 @@ class Store:
             if bucket not in (None, found) or (cell is not None and cell not in part.cells):
                 continue
             if (found, name) not in self._read:
-                self._read[found, name] = read_table(part, name)
+                table = read_table(part, name)
+                wrong = wrong_axis(table, self.config.all_axes) if name == "cells" else ""
+                if wrong:
+                    raise wrong_part(part.folder, f"{name}.parquet {wrong}")
+                self._read[found, name] = table
             tables.append(self._read[found, name])
         axes = self.config.all_axes if name == "cells" else {}
         table = stacked(tables, list(dict.fromkeys([*COLUMNS[name], *axes])))
@@ -159,7 +173,7 @@ class Store:
 
 def relabel(store: Store, thresholds: Thresholds | Mapping[str, object] | None = None) -> Store:
     """Return the store with its labels taken anew, by other thresholds, which are stored."""
-    chosen = thresholds or Thresholds()
+    chosen = Thresholds() if thresholds is None else thresholds
     chosen = chosen if isinstance(chosen, Thresholds) else Thresholds.from_dict(chosen)
     make_folder(store.path / _folder.RUNNING)
     with held(store.path / _folder.LOCK):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from initrate.errors import InputError, unknown
-from initrate.files import dump_toml, load_toml
+from initrate.files import dump_toml, load_toml, shown
 from initrate.study._config import Protocol, StudyConfig, seeds_from_count
 from initrate.study._range import Value, axis_values
 from initrate.study._sections import (
@@ -44,8 +44,8 @@ def load_study(source: Path | str) -> StudyConfig:
     try:
         return config_from_dict(load_toml(source))
     except InputError as error:
-        if isinstance(source, Path) and str(source) not in str(error):
-            raise type(error)(f"{source}: {error}") from error
+        if isinstance(source, Path) and shown(source) not in str(error):
+            raise type(error)(f"{shown(source)}: {error}") from error
         raise
 
 
@@ -81,7 +81,8 @@ def config_from_dict(table: Table) -> StudyConfig:
     for key in table:
         if key not in _KNOWN:
             raise unknown("key of a study file", key, _KNOWN)
-    if table.get("schema") != SCHEMA or isinstance(table.get("schema"), bool):
+    schema = table.get("schema")
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema != SCHEMA:
         raise InputError(
             f"the study file has schema {table.get('schema')!r}: expected schema = {SCHEMA}"
         )

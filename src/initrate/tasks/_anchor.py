@@ -98,7 +98,8 @@ class AnchorTask:
             raise InputError(f"task noise is {self.noise!r}: expected true or false")
         if not self.noise:
             put("length", 1 + self.n_anchors)
-        if self.split_modulus not in ("code", "paper"):
+        modulus = self.split_modulus
+        if not isinstance(modulus, str) or modulus not in ("code", "paper"):
             if isinstance(self.split_modulus, str):
                 raise unknown("split_modulus", self.split_modulus, ["code", "paper"])
             whole("split_modulus", self.split_modulus, least=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 from initrate.errors import InputError, unknown
 from initrate.tasks._anchor import AnchorTask
@@ -94,11 +94,13 @@ def task_from_dict(given: Mapping[str, object]) -> AnchorTask:
     own = isinstance(name, str) and (name == "own" or name.startswith("own-"))
     if own and not {"anchors", "maps"} <= rest.keys():
         raise InputError(f"task {name!r} lacks its anchors or its maps: give both")
+    if not isinstance(name, str):
+        raise unknown("task", name, [*TASKS, "own"])
     if own or (name not in TASKS and {*task_fields()} - {"pool"} <= given.keys()):
         return AnchorTask.from_dict(given)
     if name not in TASKS:
         raise unknown("task", name, [*TASKS, "own"])
-    return variant(cast(str, name), **rest)
+    return variant(name, **rest)
 
 
 def unseen_table(names: Iterable[str] = TASKS) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from initrate.frameworks.torch._layout import Axes, Part
+from initrate.frameworks._layout import Axes, Part
 from initrate.rule import Slice
 
 Described = dict[str, Axes]
@@ -89,7 +89,11 @@ def _bilinear(module: nn.Module) -> Described:
 def _recurrent(module: nn.Module) -> Described:
     return {
         name: Axes(("out", "in"), parts=(_LINEAR,)) if name.startswith("weight") else BIAS
-        for name, _ in module.named_parameters(recurse=False)
+        # Their own list of names has those too that a weight norm has replaced.
+        for name in {
+            **module._parameters,
+            **dict.fromkeys(getattr(module, "_flat_weights_names", ())),
+        }
     }
 
 

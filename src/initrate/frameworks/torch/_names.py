@@ -3,38 +3,63 @@
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 
-from initrate.errors import InputError
+from torch import nn
 
 _WRAPPERS = re.compile(r"(^|(?<=\.))(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+_INNER = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "base_layer")
+_OUTER = {
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+    "AveragedModel": "module",
+    "DeepSpeedEngine": "module",
+    "FullyShardedDataParallel": "_fsdp_wrapped_module",
+    "OptimizedModule": "_orig_mod",
+    "CheckpointWrapper": "_checkpoint_wrapped_module",
+    "PeftModel": "base_model.model",
+    "LoraModel": "model",
+}
+"""Wrappers of whole models, by their class, and where they hold the model."""
+_MAKERS = ("torch.", "peft.", "deepspeed.")
 
 
-def canonical_name(name: str, *, wrapped: bool = False) -> str:
-    """Return the name without the wrappers of compile, FSDP, checkpointing, and DDP if `wrapped`.
+def wrapper_prefix(model: nn.Module) -> str:
+    """Return what stands before all names of a model that is wrapped once or several times.
 
-    >>> canonical_name("module._orig_mod.h.0.attn.c_attn.weight", wrapped=True)
-    'h.0.attn.c_attn.weight'
+    >>> wrapper_prefix(nn.DataParallel(nn.Linear(2, 2)))
+    'module.'
     """
-    if wrapped:
-        name = name.removeprefix("module.")
-    return _WRAPPERS.sub("", name).replace(".base_layer.", ".")
+    for base in type(model).__mro__:
+        inner = _OUTER.get(base.__name__)
+        if inner is not None and base.__module__.startswith(_MAKERS):
+            return f"{inner}.{wrapper_prefix(model.get_submodule(inner))}"
+    return ""
 
 
-def chosen(name: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> bool:
-    """Return whether a name is meant by the patterns of `include` and not by those of `exclude`.
+def canonical_name(name: str, *, prefix: str = "") -> str:
+    """Return the name without the prefix of the wrappers of the model, and of those inside of it.
 
-    >>> chosen("vision.fc.weight", ("vision.*",), ("*.bias",))
-    True
+    >>> canonical_name("module._orig_mod.h.0._orig_mod.c_attn.weight", prefix="module._orig_mod.")
+    'h.0.c_attn.weight'
     """
-    meant = not include or any(fnmatchcase(name, pattern) for pattern in include)
-    return meant and not any(fnmatchcase(name, pattern) for pattern in exclude)
+    return _WRAPPERS.sub("", name.removeprefix(prefix)).replace(".base_layer.", ".")
 
 
-def patterns(word: str, found: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    """Return the patterns as a tuple; one may be given as text."""
-    listed = (found,) if isinstance(found, str) else tuple(found)
-    for pattern in listed:
-        if not isinstance(pattern, str) or not pattern:
-            raise InputError(f"{word} has {pattern!r}: expected a pattern such as 'encoder.*'")
-    return listed
+def owner_paths(path: str, *, prefix: str = "") -> list[str]:
+    """Return the paths of the modules around a parameter, one for each name in its canonical name.
+
+    Of a wrapper and what it wraps, the latter is meant.
+
+    >>> owner_paths("base_model.model.h.q.base_layer", prefix="base_model.model.")
+    ['base_model.model', 'base_model.model.h', 'base_model.model.h.q.base_layer']
+    """
+    names = path.split(".") if path else []
+    outer = prefix.count(".") if f"{path}.".startswith(prefix) else 0
+    found = [".".join(names[:outer])]
+    for i in range(outer, len(names)):
+        below = ".".join(names[: i + 1])
+        if names[i] in _INNER:
+            found[-1] = below
+        else:
+            found.append(below)
+    return found

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from torch import nn
 
 from initrate.errors import InputError
-from initrate.frameworks.torch._layout import Layout
-from initrate.frameworks.torch._names import patterns
+from initrate.frameworks._layout import Layout
+from initrate.frameworks._patterns import patterns
+from initrate.frameworks.torch._trace import trace
 from initrate.frameworks.torch._walk import ModelTensor, walk
 from initrate.rule import Plan, Rule, Unknown, plan_records
 
@@ -48,6 +49,7 @@ def plan_tensors(
         layouts=layouts,
         include=patterns("include", tuple(include) if not isinstance(include, str) else include),
         exclude=patterns("exclude", tuple(exclude) if not isinstance(exclude, str) else exclude),
+        trace=None if example is None else trace(model, example),
     )
     records = [record for tensor in tensors for record in tensor.records]
     return plan_records(records, chosen, unknown_tensors=unknown), tensors
@@ -67,7 +69,9 @@ def plan(
     """Return what a rule does with every tensor of a model; the model is not changed.
 
     Roles come from the modules that own the parameters, never from a shape. A tensor whose role
-    or d_in is not known for certain is refused by name, or kept with `unknown="keep"`.
+    or d_in is not known for certain is refused by name, or kept with `unknown="keep"`. With
+    `example`, a batch or the shapes of one, a forward without values finds d_in of what has no
+    layout, and refuses a layout that it contradicts.
 
     >>> model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
     >>> [(row.name, row.d_in, row.std) for row in plan(model, gamma=0.5) if row.action == "draw"]

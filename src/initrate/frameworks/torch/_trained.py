@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from initrate.errors import InputError
-from initrate.frameworks.torch._sharded import local_region
-from initrate.frameworks.torch._walk import ModelTensor
+from initrate.frameworks.torch._measure import Job, run_jobs
+from initrate.frameworks.torch._special import is_adapter
+from initrate.frameworks.torch._writable import TensorRows, is_written
 
 
-def refuse_trained(tensors: Sequence[ModelTensor]) -> None:
-    """Raise the error for a model with a norm whose weight or bias is not constant."""
-    for tensor in tensors:
-        if tensor.records[0].roles != ("norm",) or tensor.tensor.is_meta:
-            continue
-        values = local_region(tensor.tensor.detach())[0]
-        if values.numel() and bool((values != values.flatten()[0]).any()):
+def refuse_trained(pairs: TensorRows) -> None:
+    """Raise the error for a model that has learned something that apply would overwrite.
+
+    It is told by a norm whose weight or bias is not constant. Where adapters alone are drawn, the
+    model under them may well be trained; then it is told by a second map that is not zero.
+    """
+    written = [(t, rows) for t, rows in pairs if is_written(rows) and not t.tensor.is_meta]
+    adapters = bool(written) and all(is_adapter(rows[0].record.name) for _, rows in written)
+    asked = [
+        (tensor, rows[0].record.name)
+        for tensor, rows in (written if adapters else pairs)
+        if not tensor.tensor.is_meta
+        and (rows[0].action == "zero" if adapters else tensor.records[0].roles == ("norm",))
+    ]
+    found = run_jobs([Job(tensor.tensor.detach()) for tensor, _ in asked])
+    for (_, name), moments in zip(asked, found, strict=True):
+        learned = moments.largest > 0 if adapters else not moments.constant
+        if moments.size and learned:
+            fresh = "zero, as an adapter's second map is at first" if adapters else "constant"
             raise InputError(
-                f"{tensor.records[0].name!r} is not constant: the model looks trained, and apply "
-                "would overwrite what it has learned; give force=True if that is meant"
+                f"{name!r} is not {fresh}: the model looks trained, and apply would overwrite what "
+                "it has learned; give force=True if that is meant"
             )

@@ -10,18 +10,19 @@ import torch
 from torch import nn
 
 from initrate.errors import InputError
+from initrate.frameworks._layout import Axes, Layout, Part, axes_of_attribute
+from initrate.frameworks._patterns import chosen
+from initrate.frameworks._words import dense_roles, table_roles
 from initrate.frameworks.torch._families import family_axes
 from initrate.frameworks.torch._layers import count_layers
-from initrate.frameworks.torch._layout import Axes, Layout, Part, axes_of_attribute
 from initrate.frameworks.torch._modules import describe_module, norm_eps
-from initrate.frameworks.torch._names import canonical_name, chosen
-from initrate.frameworks.torch._parametrized import Reparametrized, reparametrized
+from initrate.frameworks.torch._names import canonical_name, owner_paths, wrapper_prefix
+from initrate.frameworks.torch._parametrized import Reparametrized, own_tensor, reparametrized
 from initrate.frameworks.torch._raw import raw_axes
-from initrate.frameworks.torch._special import special_axes
-from initrate.frameworks.torch._words import dense_roles
+from initrate.frameworks.torch._special import quantized_class, special_axes
+from initrate.frameworks.torch._trace_use import Trace
+from initrate.frameworks.torch._traced import checked_axes, traced_axes
 from initrate.rule import DENSE_ROLES, EMBEDDING_ROLES, RESIDUAL_ROLES, WeightRecord
-
-_POSITION_WORDS = ("pos", "wpe", "relative_attention_bias")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class _Place:
     """From the model down to the module that holds it."""
     attribute: str
     through: Reparametrized | None
+    based: bool
+    """Whether it belongs to the base of an adapter."""
 
     @property
     def owner(self) -> nn.Module:
@@ -62,6 +65,7 @@ def walk(
     layouts: Sequence[Layout] = (),
     include: tuple[str, ...] = (),
     exclude: tuple[str, ...] = (),
+    trace: Trace | None = None,
 ) -> list[ModelTensor]:
     """Return every parameter of the model, tied ones once, in the order of the modules."""
     if not isinstance(model, nn.Module):
@@ -75,42 +79,35 @@ def walk(
     _refuse_overlaps(storages)
     frozen = all(not place.tensor.requires_grad for places in storages.values() for place in places)
     return [
-        _tensor(model, places, layouts, include, exclude, everything_frozen=frozen)
+        _tensor(places, layouts, include, exclude, trace, everything_frozen=frozen)
         for places in storages.values()
     ]
 
 
 def _places(model: nn.Module) -> Iterator[_Place]:
     """Yield every parameter at every one of its names."""
-    wrapped = isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel)
+    prefix = wrapper_prefix(model)
     modules = dict(model.named_modules(remove_duplicate=False))
     for path, module in modules.items():
         if path.rpartition(".")[2] == "parametrizations" or ".parametrizations." in f".{path}.":
             continue
+        based = "base_layer" in path.split(".")
         through = reparametrized(module)
         hidden = {name for found in through.values() for name in found.hidden}
-        owners = tuple(modules[above] for above in _prefixes(path))
+        owners = tuple(modules[above] for above in owner_paths(path, prefix=prefix))
         own: list[tuple[str, torch.Tensor]] = [
             (name, p) for name, p in module._parameters.items() if p is not None
         ]
         own += [(name, found.value()) for name, found in through.items()]
         for name, tensor in own:
             if name not in hidden:
-                full = canonical_name(f"{path}.{name}" if path else name, wrapped=wrapped)
-                yield _Place(full, tensor, owners, name, through.get(name))
-
-
-def _prefixes(path: str) -> list[str]:
-    """Return the names of a module's owners and of itself: '', 'h', 'h.0' …"""
-    if not path:
-        return [""]
-    names = path.split(".")
-    return ["", *(".".join(names[: i + 1]) for i in range(len(names)))]
+                full = canonical_name(f"{path}.{name}" if path else name, prefix=prefix)
+                yield _Place(full, tensor, owners, name, through.get(name), based)
 
 
 def _storage(tensor: torch.Tensor) -> object:
     """Return what two names of the same values have in common."""
-    if type(tensor) not in (nn.Parameter, torch.Tensor):
+    if type(tensor) not in (nn.Parameter, torch.Tensor) or tensor.layout != torch.strided:
         return id(tensor)
     place = tensor.untyped_storage()._cdata, tensor.storage_offset()
     return (*place, tuple(tensor.shape), tensor.stride()) if tensor.numel() else id(tensor)
@@ -138,16 +135,16 @@ def _refuse_overlaps(storages: dict[object, list[_Place]]) -> None:
 
 
 def _tensor(
-    model: nn.Module,
     places: list[_Place],
     layouts: Sequence[Layout],
     include: tuple[str, ...],
     exclude: tuple[str, ...],
+    trace: Trace | None,
     *,
     everything_frozen: bool,
 ) -> ModelTensor:
     """Return one tensor with its records."""
-    described = [(place, _describe(place, layouts)) for place in places]
+    described = [(place, _read(place, layouts, trace)) for place in places]
     # A tied storage goes by the name under which it is an embedding.
     place, axes = next(
         (
@@ -159,6 +156,8 @@ def _tensor(
     )
     if not chosen(place.name, include, exclude):
         axes = replace(axes, keep="left out by include or exclude", refuse="")
+    elif not place.based and quantized_class(place.owner, place.attribute):
+        pass  # Its type needs no gradient: that it is frozen says nothing.
     elif not place.tensor.requires_grad and not everything_frozen and not axes.keep:
         axes = replace(axes, keep="frozen: requires_grad is False", refuse="")
     elif place.through is not None and place.through.refuse:
@@ -206,8 +205,8 @@ def _weight_of_bias(place: _Place) -> tuple[str, int | None] | None:
     name = place.attribute.replace("bias", "weight")
     if name == place.attribute:
         return None
-    weight = getattr(place.owner, name, None)
-    if not isinstance(weight, torch.Tensor):
+    weight = own_tensor(place.owner, name)
+    if weight is None:
         return None
     axes = describe_module(place.owner).get(name)
     if axes is None or not axes.words:
@@ -217,7 +216,25 @@ def _weight_of_bias(place: _Place) -> tuple[str, int | None] | None:
     return ("" if axes.parts[0].name else stem + name), axes.d_in(tuple(weight.shape))
 
 
-def _describe(place: _Place, layouts: Sequence[Layout]) -> Axes:
+def _read(place: _Place, layouts: Sequence[Layout], trace: Trace | None) -> Axes:
+    """Return what a parameter is by its layout, and what a trace adds to that."""
+    shape = tuple(place.tensor.shape)
+    axes = _describe(place, layouts)
+    if axes is not None:
+        return axes if trace is None else checked_axes(axes, trace, place.name, shape)
+    found = None if trace is None else traced_axes(trace, place.name, shape)
+    if found is not None:
+        return _with_role(found, place)
+    saw = (
+        f"; the example {trace.describe(place.name)}" if trace and place.name in trace.uses else ""
+    )
+    return Axes(
+        parts=(Part(()),),
+        refuse=f"is a parameter of {type(place.owner).__name__}, whose layout is not known{saw}",
+    )
+
+
+def _describe(place: _Place, layouts: Sequence[Layout]) -> Axes | None:
     """Return what a parameter is: by the user's layouts, by its family, by its module, its name."""
     shape, owner, attribute = tuple(place.tensor.shape), place.owner, place.attribute
     found = _by_user(owner, attribute, layouts)
@@ -238,13 +255,8 @@ def _describe(place: _Place, layouts: Sequence[Layout]) -> Axes:
             return _with_role(found, place)
     found = describe_module(owner).get(attribute)
     if found is None:
-        found = raw_axes(owner, attribute, len(shape))
-    if found is None:
-        return Axes(
-            parts=(Part(()),),
-            refuse=f"is a parameter of {type(owner).__name__}, whose layout is not known",
-        )
-    return _with_role(found, place)
+        found = raw_axes(owner, attribute, shape)
+    return None if found is None else _with_role(found, place)
 
 
 def _by_user(owner: nn.Module, attribute: str, layouts: Sequence[Layout]) -> Axes | None:
@@ -262,8 +274,8 @@ def _with_role(axes: Axes, place: _Place) -> Axes:
         classes = [type(owner).__name__ for owner in place.owners]
         roles = dense_roles(path, classes[1:] if own else classes[1:-1])
         return replace(axes, parts=(replace(axes.parts[0], roles=roles),))
-    if [part.roles for part in axes.parts] == [("token_embedding",)]:
-        last = place.path[-2] if len(place.path) > 1 else ""
-        if any(word in last.lower() for word in _POSITION_WORDS):
-            return replace(axes, parts=(replace(axes.parts[0], roles=("position",)),))
+    if [part.roles for part in axes.parts] == [("token_embedding",)] and (
+        place.attribute == "weight"
+    ):
+        return replace(axes, parts=(replace(axes.parts[0], roles=table_roles(place.path[:-1])),))
     return axes

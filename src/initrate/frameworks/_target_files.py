@@ -1,0 +1,89 @@
+"""A target of files: a config, the tensors of a checkpoint, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from initrate.errors import InputError
+from initrate.files import shown
+from initrate.frameworks._config_model import ConfigModel, model_of_config
+from initrate.frameworks._safetensors import StoredTensor
+from initrate.frameworks._stored import digest, stored_moments
+from initrate.frameworks._stored_names import measure_stored
+from initrate.frameworks._target import Values
+from initrate.rule import Audit, Finding, Plan, Rule, WeightRecord, make_audit, plan_records
+
+
+@dataclass(frozen=True, slots=True)
+class FilesTarget:
+    """What lies on a disk; no tensor is ever in memory as a whole."""
+
+    path: Path
+    tensors: Mapping[str, StoredTensor]
+    config: Path | None
+
+    def _model(self) -> ConfigModel:
+        if self.config is None:
+            raise InputError(
+                f"{shown(self.path)} does not say what its tensors are, and a rule needs that: "
+                "give the model's config by --layout CONFIG.json"
+            )
+        return model_of_config(self.config)
+
+    def plan(self, rule: Rule) -> Plan:
+        """Return what the rule does with every tensor of the model."""
+        return plan_records(self._model().records, rule)
+
+    def audit(self, rule: Rule | None, *, waive: Sequence[str] = ()) -> Audit:
+        """Return what the stored tensors measure, against the rule or the config's own, or none."""
+        if not self.tensors:
+            raise InputError(
+                f"{shown(self.path)} has no values to measure: name a folder that has the weights "
+                "too, or take initrate plan"
+            )
+        if self.config is None and rule is None:
+            return self._bare(waive)
+        model = self._model()
+        rule = rule or model.written_rule()
+        found = measure_stored(model, self.tensors)
+        records = [*model.records, *found.foreign]
+        plan = plan_records(records, Rule() if rule is None else rule)
+        further = [
+            Finding("IR111", tuple(names), reason)
+            for reason, names in (
+                ("is in the config's model and not in the files", found.missing),
+                ("is stored as codes or integers, which are not measured", found.unmeasured),
+            )
+            if rule is not None and names
+        ]
+        return make_audit(
+            plan,
+            found.moments,
+            rule=rule,
+            multipliers=model.multipliers,
+            further=further,
+            waive=waive,
+        )
+
+    def _bare(self, waive: Sequence[str]) -> Audit:
+        """Return what the tensors measure, with nothing known of any of them."""
+        some = {name: tensor for name, tensor in self.tensors.items() if tensor.measured}
+        records = [WeightRecord(name, tensor.shape) for name, tensor in some.items()]
+        measured = {name: stored_moments(tensor)[0] for name, tensor in some.items()}
+        return make_audit(plan_records(records, Rule()), measured, rule=None, waive=waive)
+
+    def values(self) -> dict[str, Values]:
+        """Return what every stored tensor holds."""
+        if not self.tensors:
+            raise InputError(f"{shown(self.path)} has no values: name a folder with the weights")
+        return {
+            name: Values(
+                tensor.shape,
+                tensor.dtype,
+                stored_moments(tensor)[0] if tensor.measured else None,
+                digest(tensor),
+            )
+            for name, tensor in sorted(self.tensors.items())
+        }

@@ -1,0 +1,87 @@
+"""The loss of a fresh model, which should be that of equal probabilities: ln(vocabulary)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from initrate.errors import InputError
+from initrate.rule import Finding
+
+_FAR = 1.0
+"""Nats. Logits of std s cost s² / 2 more than equal ones: one nat is a std of 1.4."""
+
+
+def loss_findings(model: nn.Module, batch: object) -> list[Finding]:
+    """Return the finding IR110 where the loss on a batch is far from ln(number of classes).
+
+    The batch is what the model takes: a mapping of arguments, with the labels in it, or a sequence
+    of them. The model must give `loss` and `logits`, as those of Hugging Face do, or both as a
+    pair in either order.
+    """
+    with _as_in_evaluation(model), torch.no_grad():
+        output = _outputs(model, batch)
+    loss, logits = _loss_and_logits(output)
+    n_classes = logits.shape[-1] if logits.dim() else 1
+    if n_classes < 2:
+        raise InputError(
+            "the model gives one logit, and the loss of equal probabilities is not known: leave "
+            "batch out"
+        )
+    expected, found = math.log(n_classes), float(loss)
+    # A batch is a sample: logits of std s move its mean loss by s / sqrt(its positions).
+    positions = max(1, logits.numel() // n_classes)
+    sampling = 4 * float(logits.float().std()) / math.sqrt(positions)
+    if abs(found - expected) <= _FAR + min(sampling, _FAR):
+        return []
+    return [
+        Finding(
+            "IR110",
+            (),
+            f"the loss is {found:.2f}, and that of {n_classes} equal probabilities "
+            f"{expected:.2f}: look at the std of the logits, {float(logits.float().std()):.2f}, "
+            "and at what feeds them",
+        )
+    ]
+
+
+def _outputs(model: nn.Module, batch: object) -> object:
+    if isinstance(batch, Mapping):
+        return model(**batch)
+    if isinstance(batch, torch.Tensor):
+        return model(batch)
+    if isinstance(batch, Sequence) and not isinstance(batch, str):
+        return model(*batch)
+    raise InputError(
+        f"batch is {type(batch).__name__}: expected a mapping of the model's arguments with the "
+        "labels in it, or a sequence of them"
+    )
+
+
+def _loss_and_logits(output: object) -> tuple[torch.Tensor, torch.Tensor]:
+    loss, logits = getattr(output, "loss", None), getattr(output, "logits", None)
+    if loss is None and isinstance(output, tuple | list):
+        tensors = [found for found in output if isinstance(found, torch.Tensor)]
+        loss = next((found for found in tensors if found.numel() == 1), None)
+        logits = next((found for found in tensors if found.numel() > 1), None)
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        raise InputError("the model gives no loss for the batch: put the labels in it")
+    if not isinstance(logits, torch.Tensor):
+        raise InputError("the model gives no logits beside its loss: expected both")
+    return loss, logits
+
+
+@contextmanager
+def _as_in_evaluation(model: nn.Module) -> Iterator[None]:
+    """Switch dropout and running statistics off, and every module back to what it was."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training

@@ -1,0 +1,29 @@
+"""The rule that a user means: by a gamma, by a name, or as it is."""
+
+from __future__ import annotations
+
+from initrate.errors import InputError
+from initrate.rule._named import named_rule
+from initrate.rule._rule import Rule
+
+
+def chosen_rule(gamma: float | None, rule: Rule | str | None) -> Rule | None:
+    """Return the rule that is meant; None where neither is given.
+
+    A gamma goes with the name of a rule, and not with a rule, which has its own.
+
+    >>> chosen_rule(0.8, None).gamma, chosen_rule(0.8, "paper-2405.05409").gamma
+    (0.8, 0.8)
+    >>> chosen_rule(None, None)
+    """
+    if isinstance(rule, str):
+        return named_rule(rule, gamma=gamma)
+    if rule is None:
+        return None if gamma is None else Rule(gamma=gamma)
+    if not isinstance(rule, Rule):
+        raise InputError(
+            f"rule is {rule!r}: expected a Rule, or the name of one, as in rule='gpt2'"
+        )
+    if gamma is not None:
+        raise InputError(f"gamma is {gamma!r} and rule is {rule.name!r}: give one of the two")
+    return rule
