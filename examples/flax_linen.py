@@ -5,6 +5,8 @@ Runs in seconds on a CPU: `python examples/flax_linen.py`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -41,12 +43,12 @@ def main() -> dict[str, float]:
     transform = optax.adamw(3e-3, weight_decay=0.1, mask=mask)
     state = transform.init(params)
 
-    def loss_of(params: optax.Params) -> jax.Array:
-        logits = model.apply({"params": params}, x)
+    def loss_of(params: Any) -> jax.Array:
+        logits: Any = model.apply({"params": params}, x)
         return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
     @jax.jit
-    def step(params: optax.Params, state: optax.OptState) -> tuple:
+    def step(params: Any, state: optax.OptState) -> tuple:
         loss, gradients = jax.value_and_grad(loss_of)(params)
         updates, state = transform.update(gradients, state, params)
         return optax.apply_updates(params, updates), state, loss

@@ -5,6 +5,8 @@ Runs in seconds on a CPU: `KERAS_BACKEND=jax python examples/keras_model.py`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import layers
@@ -38,7 +40,9 @@ def main() -> dict[str, float]:
     )
     # Before the first step: Keras takes exclusions then only.
     print("not decayed:", ", ".join(exclude_from_decay(model)))
-    losses = model.fit(x, labels, batch_size=128, epochs=STEPS, verbose=0).history["loss"]
+    quiet: Any = 0
+    history = model.fit(x, labels, batch_size=128, epochs=STEPS, verbose=quiet).history
+    losses = history["loss"]
     print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}")
     return {"first": losses[0], "last": losses[-1], "gamma": audit.gamma_by_role()["query"]}
 

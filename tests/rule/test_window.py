@@ -58,3 +58,13 @@ def test_zero():
     record = WeightRecord("fc.bias", (10,), ("bias",), d_in=64)
     found = draw_window(plan_records([record], Rule()).rows[0], 0, 0, 10)
     assert found.tolist() == [0.0] * 10
+
+
+@pytest.mark.parametrize(
+    ("start", "size"), [(0, 60), (0, 12), (12, 8), (15, 3), (18, 10), (20, 40)]
+)
+def test_the_row_of_a_padding_token_is_zero_in_every_window(start: int, size: int):
+    record = WeightRecord("wte.weight", (6, 10), ("token_embedding",), d_in=10, padding=1)
+    values = draw_window(plan_records([record], Rule()).rows[0], 0, start, size)
+    expected = [not 10 <= place < 20 for place in range(start, start + size)]
+    assert (values != 0).tolist() == expected

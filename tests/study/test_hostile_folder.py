@@ -133,7 +133,7 @@ def test_what_a_killed_start_left_beside_the_folder_is_cleared(
         (folder / "running").mkdir(parents=True)
         if lock:
             (folder / "running" / "lock").touch()
-        os.utime(folder, (time.time() - age,) * 2)
+        os.utime(folder, (time.time() - age, time.time() - age))
         return folder
 
     dead = [

@@ -48,7 +48,11 @@ class AuditRow:
         # Of a tensor that is spread over processes, the values that lie here were measured.
         if self.plan.std is None or not self.measured.size:
             return None
-        return std_interval(self.plan.std, self.measured.size, uniform=self.plan.uniform)
+        std, size, n_rows = self.plan.std, self.measured.size, self.plan.shape[:1]
+        if self.plan.record.padding is not None:
+            # The padding row is zero, and was measured with the others.
+            std, size = std * math.sqrt(1 - 1 / n_rows[0]), size - size // n_rows[0]
+        return std_interval(std, size, uniform=self.plan.uniform)
 
     @property
     def as_planned(self) -> bool | None:

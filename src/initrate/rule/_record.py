@@ -61,6 +61,8 @@ class WeightRecord:
     """Of a bias: the key of its weight."""
     eps: float | None = None
     """Of a norm: what it adds to the variance."""
+    padding: int | None = None
+    """Of a table: the row of the padding token, which stays zero."""
     keep: str = ""
     zero: str = ""
     refuse: str = ""

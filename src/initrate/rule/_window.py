@@ -14,7 +14,8 @@ from initrate.rule._random import BLOCK, unit_normal, unit_uniform
 def draw_window(row: PlanRow, seed: int, start: int, size: int) -> NDArray[np.float32]:
     """Return `size` values of a row from place `start` on, counted in the order of its shape.
 
-    A value depends on (seed, name, place) alone. It is rounded to float32 once.
+    A value depends on (seed, name, place) alone. It is rounded to float32 once. The row of a
+    padding token is zero.
 
     >>> from initrate.rule import Rule, WeightRecord, plan_records
     >>> record = WeightRecord("fc.weight", (8, 64), ("mlp_in",), d_in=64)
@@ -29,7 +30,12 @@ def draw_window(row: PlanRow, seed: int, start: int, size: int) -> NDArray[np.fl
     unit = unit_uniform if row.uniform else unit_normal
     values = unit(seed, row.name, size, start=start)
     # The product is taken in float64 and rounded once, a few values at a time.
-    return np.multiply(values, row.factor, out=values, dtype=np.float64, casting="same_kind")
+    np.multiply(values, row.factor, out=values, dtype=np.float64, casting="same_kind")
+    padding = row.record.padding
+    if padding is not None:
+        width = row.size // row.shape[0]
+        values[max(0, padding * width - start) : max(0, (padding + 1) * width - start)] = 0.0
+    return values
 
 
 def windows(row: PlanRow, most: int = BLOCK) -> Iterator[tuple[int, int]]:

@@ -41,6 +41,7 @@ def test_d_in_comes_from_the_class(make: Any, name: str, d_in: int | None, actio
     row = rows(make())[name]
     assert (row.d_in, row.action) == (d_in, action)
     if action == "draw":
+        assert d_in is not None
         assert row.std == pytest.approx(d_in**-0.5)
 
 

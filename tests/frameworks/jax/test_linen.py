@@ -121,7 +121,7 @@ def test_apply_draws_params_alone_and_variables_alike():
             return nn.BatchNorm(use_running_average=True)(nn.Dense(256)(x))
 
     x = jnp.zeros((1, 64))
-    variables = Small().init(jax.random.key(0), x)
+    variables: Any = Small().init(jax.random.key(0), x)
     new, found = apply(variables, gamma=0.5, module=Small(), example=x)
     kernel = new["params"]["Dense_0"]["kernel"]
     low, high = std_interval(0.125, kernel.size)

@@ -57,6 +57,7 @@ def test_d_in_comes_from_the_class(make: Any, name: str, d_in: int | None, actio
     row = rows(make())[name]
     assert (row.d_in, row.action) == (d_in, action)
     if action == "draw":
+        assert d_in is not None
         assert row.std == pytest.approx(d_in**-0.5)
 
 
@@ -106,7 +107,7 @@ def test_apply_changes_the_module_in_place_and_a_second_time_nothing():
 
 def test_stacked_layers_are_copies():
     @nnx.vmap(in_axes=0, out_axes=0)
-    def make(key: Any) -> nnx.Linear:
+    def make(key: Any) -> Any:
         return nnx.Linear(64, 64, rngs=nnx.Rngs(key))
 
     model = make(jax.random.split(jax.random.key(0), 64))
@@ -137,7 +138,7 @@ def test_layers_are_counted_for_the_residual_division():
 
 
 def test_a_trained_module_is_refused_without_force_and_left_as_it_is():
-    model = Stack(1)
+    model: Any = Stack(1)
     model.blocks[0].norm.scale.set_value(jnp.arange(8.0))
     before = jax.tree.map(np.asarray, nnx.state(model, nnx.Param))
     with pytest.raises(InputError, match=r"blocks\.0\.norm\.scale.*trained.*force=True"):

@@ -100,4 +100,4 @@ def test_a_built_optimizer_is_refused():
 
 def test_bad_roles():
     with pytest.raises(InputError, match="expected True or False"):
-        exclude_from_decay(model(), optimizer(), by_role={"query": 0.1})
+        exclude_from_decay(model(), optimizer(), by_role={"query": 0.1})  # pyright: ignore[reportArgumentType]

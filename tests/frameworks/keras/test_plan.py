@@ -56,6 +56,7 @@ def test_d_in_comes_from_the_class(
     row = rows(layer)[name]
     assert (row.d_in, row.action) == (d_in, action)
     if action == "draw":
+        assert d_in is not None
         assert row.std == pytest.approx(d_in**-0.5)
 
 
@@ -161,8 +162,8 @@ def test_adapters():
 
 
 class Own(layers.Layer):
-    def build(self, shape: Any) -> None:
-        self.w = self.add_weight(shape=(shape[-1], 4), name="w")
+    def build(self, input_shape: Any) -> None:
+        self.w = self.add_weight(shape=(input_shape[-1], 4), name="w")
 
     def call(self, x: Any) -> Any:
         return x @ self.w

@@ -274,3 +274,13 @@ def test_rescale_refuses_what_has_no_std_before_any_write(value: float) -> None:
     with pytest.raises(InputError, match=r"'mlp\.fc2\.weight'"):
         apply(model, gamma=0.8, mode="rescale")
     assert equal({n: tensor.nan_to_num(7.0) for n, tensor in state(model).items()}, before)
+
+
+@pytest.mark.parametrize("padding", [0, 3, 19])
+def test_the_padding_row_stays_zero_and_the_audit_knows_it(padding: int) -> None:
+    model = nn.Sequential(nn.Embedding(20, 4096, padding_idx=padding))
+    audit = apply(model, gamma=0.8)
+    weight = model.get_parameter("0.weight").detach()
+    assert audit.ok, audit.findings
+    assert not weight[padding].any()
+    assert weight[torch.arange(20) != padding].std() == pytest.approx(4096**-0.8, rel=0.02)

@@ -213,7 +213,7 @@ def test_the_initial_loss():
     found = audit(large, batch=batch())
     assert "IR110" in codes(found)
     assert "IR110" not in codes(audit(large))
-    assert f"equal probabilities {math.log(VOCABULARY):.2f}" in str(found.findings[-1])
+    assert f"that of equal probabilities {math.log(VOCABULARY):.2f}" in str(found.findings[-1])
 
 
 class PairModel(nn.Module):

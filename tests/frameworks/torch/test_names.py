@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from peft import PromptTuningConfig, TaskType, get_peft_model
 from torch import nn
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from initrate.errors import InputError
 from initrate.frameworks.torch import apply, plan
@@ -49,3 +51,14 @@ def test_two_tensors_that_would_go_by_one_name_are_refused() -> None:
     model["fc"].register_parameter("weight", nn.Parameter(torch.ones(4)))  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match=r"'fc\.weight'"):
         apply(model, gamma=0.5, layouts=[], unknown="keep")
+
+
+# PEFT asks transformers by a name that it is about to drop.
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+def test_a_model_whose_prompts_are_tuned_has_the_model_itself_inside() -> None:
+    config = PromptTuningConfig(task_type=TaskType.CAUSAL_LM, num_virtual_tokens=2)
+    gpt2 = GPT2Config(
+        n_layer=1, n_embd=8, n_head=2, vocab_size=20, bos_token_id=None, eos_token_id=None
+    )
+    model = get_peft_model(GPT2LMHeadModel(gpt2), config)
+    assert wrapper_prefix(model) == "base_model."

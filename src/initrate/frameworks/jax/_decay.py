@@ -25,8 +25,9 @@ def decay_mask(
 ) -> Any:
     """Return a tree of truth values, as `mask` of optax takes it: which leaves decay.
 
-    Of a module of Flax NNX it has the structure of `nnx.state(module, nnx.Param)`, which is what
-    an `nnx.Optimizer` with `wrt=nnx.Param` gives to optax; else that of the tree. `decay` says
+    Of a module of Flax NNX it has a value for each variable of `nnx.state(module, nnx.Param)`,
+    which is what an `nnx.Optimizer` with `wrt=nnx.Param` gives to optax; else it has the
+    structure of the tree. `decay` says
     what decays: "matrices" is every weight that a rule may draw, embeddings and positions too,
     but no bias, norm or structured tensor; "not_embeddings" leaves out embeddings, positions and
     the unembedding as well; "all" leaves out nothing. `by_role` says it for a role or a group by
@@ -62,11 +63,11 @@ def _of_module(module: Any, answers: Mapping[object, bool]) -> Any:
     """Return the mask in the structure of the state of a module's parameters."""
     from flax import nnx
 
-    by_path = {
-        path: answers.get(id(variable), False)
-        for path, variable in nnx.iter_graph(module)
-        if isinstance(variable, nnx.Param)
-    }
-    state = nnx.state(module, nnx.Param)
-    flat = nnx.to_flat_state(state)
-    return nnx.from_flat_state([(path, variable.replace(by_path[path])) for path, variable in flat])
+    # One truth value for each variable: it fits a state with its variables, and one of arrays.
+    return nnx.from_flat_state(
+        [
+            (path, answers.get(id(variable), False))
+            for path, variable in nnx.iter_graph(module)
+            if isinstance(variable, nnx.Param)
+        ]
+    )

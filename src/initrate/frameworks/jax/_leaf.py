@@ -41,7 +41,7 @@ def why_refused(array: Any) -> str:
     """Return why values of the array's type are not drawn, or nothing.
 
     >>> why_refused(np.zeros(2, np.complex64))
-    "holds complex64: expected one of float16, bfloat16, float32, float64"
+    'holds complex64: expected one of float16, bfloat16, float32, float64'
     """
     name = np.dtype(array.dtype).name
     return "" if name in SHORT else f"holds {name}: expected one of {', '.join(SHORT)}"

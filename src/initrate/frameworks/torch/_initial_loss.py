@@ -32,21 +32,27 @@ def loss_findings(model: nn.Module, batch: object) -> list[Finding]:
             "the model gives one logit, and the loss of equal probabilities is not known: leave "
             "batch out"
         )
-    expected, found = math.log(n_classes), float(loss)
+    return far_from_equal(float(loss), math.log(n_classes), logits)
+
+
+def far_from_equal(loss: float, expected: float, logits: torch.Tensor) -> list[Finding]:
+    """Return the finding IR110 where a loss is far from that of equal probabilities.
+
+    `expected` is ln(classes), and classes are the last axis of the logits.
+    """
     # A batch is a sample: logits of std s move its mean loss by s / sqrt(its positions).
-    positions = max(1, logits.numel() // n_classes)
-    sampling = 4 * float(logits.float().std()) / math.sqrt(positions)
-    if abs(found - expected) <= _FAR + min(sampling, _FAR):
+    positions = max(1, logits.numel() // logits.shape[-1])
+    std = float(logits.detach().float().std())
+    sampling = min(4 * std / math.sqrt(positions), _FAR)
+    if loss > expected + _FAR + sampling or not math.isfinite(loss):
+        cause = f"the logits, of std {std:.2f}, are too large: make the last map, or embeddings "
+        cause += "tied to it, smaller"
+    elif loss < expected - min(_FAR, expected / 2) - sampling:
+        cause = "the model is trained already, or sees the answer"
+    else:
         return []
-    return [
-        Finding(
-            "IR110",
-            (),
-            f"the loss is {found:.2f}, and that of {n_classes} equal probabilities "
-            f"{expected:.2f}: look at the std of the logits, {float(logits.float().std()):.2f}, "
-            "and at what feeds them",
-        )
-    ]
+    message = f"the loss is {loss:.2f}, and that of equal probabilities {expected:.2f}: {cause}"
+    return [Finding("IR110", (), message)]
 
 
 def _outputs(model: nn.Module, batch: object) -> object:

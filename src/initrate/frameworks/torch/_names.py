@@ -32,8 +32,15 @@ def wrapper_prefix(model: nn.Module) -> str:
     for base in type(model).__mro__:
         inner = _OUTER.get(base.__name__)
         if inner is not None and base.__module__.startswith(_MAKERS):
-            return f"{inner}.{wrapper_prefix(model.get_submodule(inner))}"
+            # Prompts are tuned around the model itself, other adapters around a tuner of it.
+            while not _has(model, inner):
+                inner = inner.rpartition(".")[0]
+            return f"{inner}.{wrapper_prefix(model.get_submodule(inner))}" if inner else ""
     return ""
+
+
+def _has(model: nn.Module, path: str) -> bool:
+    return not path or path in dict(model.named_modules())
 
 
 def canonical_name(name: str, *, prefix: str = "") -> str:

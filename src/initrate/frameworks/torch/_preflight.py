@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from initrate.errors import InputError, whole_number
+from initrate.frameworks.torch._initial_loss import far_from_equal
 from initrate.frameworks.torch._probe import Watched, first_tensor, probe
 from initrate.frameworks.torch._warm_up import warm_up
 from initrate.rule import Finding
@@ -24,7 +25,6 @@ from initrate.rule._table import html_table
 _SMALL_BRANCH = 0.2
 _FALL = 1e-3
 _TIMES_EPS = 10
-_FAR_LOSS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +152,14 @@ def preflight(
     targets = labels
     if targets is None and isinstance(batch, Mapping):
         targets = batch.get("labels")
-    expected = None
+    expected, logits = None, _logits(seen.output)
     if loss is None or isinstance(loss, nn.CrossEntropyLoss):
-        expected = _expected_loss(_logits(seen.output), targets)
+        expected = _expected_loss(logits, targets)
     warnings = tuple(_warnings(rows, seen.loss, eps))
     steps_up, reasoning = warm_up(steps=steps, beta2=beta2, plateau=bool(warnings))
-    findings = tuple(_far_from_expected(seen.loss, expected))
+    findings: tuple[Finding, ...] = ()
+    if expected is not None and logits is not None:
+        findings = tuple(far_from_equal(seen.loss, expected, logits))
     return Preflight(rows, seen.loss, expected, findings, warnings, steps_up, reasoning)
 
 
@@ -256,24 +258,6 @@ def _expected_loss(logits: torch.Tensor | None, labels: object) -> float | None:
         return None
     axis = _classes(logits, labels)
     return None if axis is None or logits.shape[axis] < 2 else math.log(logits.shape[axis])
-
-
-def _far_from_expected(loss: float, expected: float | None) -> Iterator[Finding]:
-    """IR110: the loss is more than a nat above ln(classes), or far below it."""
-    if expected is None:
-        return
-    if not loss <= expected + _FAR_LOSS:
-        message = (
-            f"the first loss is {loss:.4g} and ln(classes) is {expected:.4g}: the logits are too "
-            "large at the start; make the last map, or embeddings that are tied to it, smaller"
-        )
-        yield Finding("IR110", (), message)
-    elif loss < expected - min(_FAR_LOSS, expected / 2):
-        message = (
-            f"the first loss is {loss:.4g} and ln(classes) is {expected:.4g}: the model is trained "
-            "already, or sees the answer"
-        )
-        yield Finding("IR110", (), message)
 
 
 def _warnings(rows: Iterable[PreflightRow], loss: float, eps: float) -> Iterator[str]:

@@ -194,10 +194,19 @@ def _record(
         aliases=aliases,
         of=of,
         eps=eps,
+        padding=_padding(place),
         keep=axes.keep,
         zero=axes.zero,
         refuse=axes.refuse,
     )
+
+
+def _padding(place: _Place) -> int | None:
+    """Return the row of a table that torch keeps at zero, or None."""
+    if isinstance(place.owner, nn.Embedding | nn.EmbeddingBag) and place.attribute == "weight":
+        # A table of the padding row alone has no draw at all to leave out of.
+        return place.owner.padding_idx if place.owner.num_embeddings > 1 else None
+    return None
 
 
 def _weight_of_bias(place: _Place) -> tuple[str, int | None] | None:
