@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import torch
@@ -170,3 +171,9 @@ def test_arrays_of_a_model():
     }
     arrays = {name: array for name, array, _ in arrays_of(model)}
     assert np.array_equal(arrays["1.weight"], last.weight.detach().numpy())
+
+
+def test_an_example_is_refused_where_it_has_no_use():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    with pytest.raises(InputError, match="example is given for a model of Keras"):
+        initrate.plan(model, gamma=0.5, example=[1])

@@ -137,3 +137,10 @@ def test_the_shift_of_a_third_answer_is_named(by_gamma: StudyConfig) -> None:
     cells = _rows(by_gamma, {(0.5, 1): {**none, **third}, (0.5, 2): none})
     assert cells["label"].to_list() == ["other", "mixed"]
     assert cells["label_shift"].to_list() == [-7, None]
+
+
+def test_crossed_seeds_cover_nothing(by_gamma: StudyConfig) -> None:
+    crossed = replace(by_gamma, axes={"gamma": (0.8,)}, seeds=(1,), seed_axes={"init": (1, 2, 3)})
+    cells = _rows(replace(by_gamma, axes={"gamma": (0.8,)}), {(0.8, k): {} for k in (1, 2, 3)})
+    (row,) = summary_rows(cells, crossed)
+    assert row["n_seeds"] == 3 and row["coverage"] is None

@@ -33,7 +33,7 @@ COMMANDS = {
     "plan": _Entry("_plan", "Plan", "show what a rule does with every tensor of a model"),
     "audit": _Entry("_audit", "Audit", "measure the weights of a model, against a rule or none"),
     "diff": _Entry("_diff", "Diff", "compare two models tensor by tensor"),
-    "list": _Entry("_list", "List", "show the names there are: rules, presets, shapes, tasks"),
+    "list": _Entry("_list", "List", "show names: rules, presets, shapes, tasks, fields"),
 }
 
 _LAB = frozenset({"jinja2", "matplotlib", "plotly", "polars", "safetensors", "scipy", "torch"})

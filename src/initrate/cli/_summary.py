@@ -106,6 +106,8 @@ def spread(row: Row) -> str:
     'one seed'
     >>> spread({"n_seeds": 3, "low": 0.4, "high": 1.0, "coverage": 0.75})
     '0.40 to 1.00, range of 3 seeds'
+    >>> spread({"n_seeds": 4, "low": 0.4, "high": 1.0, "coverage": None})
+    '0.40 to 1.00, range of 4 runs'
     >>> spread({"n_seeds": 9, "low": 0.4, "high": 1.0, "coverage": 0.961})
     '0.40 to 1.00, 96% interval'
     """
@@ -115,8 +117,10 @@ def spread(row: Row) -> str:
     if not (_known(row, "low") and _known(row, "high")):
         return "no share"
     words = f"{_share(row, 'low')} to {_share(row, 'high')}"
-    found = row.get("coverage")
-    coverage = found if isinstance(found, float) else median_coverage(n_seeds)
+    coverage = row.get("coverage", median_coverage(n_seeds))
+    if not isinstance(coverage, float):
+        # Of crossed seeds nothing is covered.
+        return f"{words}, range of {n_seeds} runs"
     if coverage < LEVEL:
         return f"{words}, range of {n_seeds} seeds"
     return f"{words}, {int(coverage * 100)}% interval"

@@ -94,6 +94,7 @@ def plan(
     `unknown="keep"` kept; `layouts` and `example` say what such a tensor is. Further options, such
     as `include`, go to the framework's own plan.
     """
+    _with_example(model, example)
     given = _rule(gamma, rule) | _changed(layouts=layouts, example=example)
     return _adapter(model, "plan")(model, unknown=unknown, **given, **options)
 
@@ -116,6 +117,7 @@ def apply(
     (seed, name, place) alone. Further options, such as `mode` and `force`, go to the framework's
     own apply.
     """
+    _with_example(model, example)
     given = _rule(gamma, rule) | _changed(layouts=layouts, example=example)
     return _adapter(model, "apply")(model, seed=seed, unknown=unknown, **given, **options)
 
@@ -173,6 +175,12 @@ def _codes(waive: Iterable[str]) -> tuple[str, ...]:
     return (waive,) if isinstance(waive, str) else tuple(waive)
 
 
+def _with_example(model: object, example: object) -> None:
+    """Refuse an example where a framework has no use for it."""
+    if example is not None and framework_of(model) == "keras":
+        raise InputError("example is given for a model of Keras: say what a tensor is by layouts")
+
+
 def _changed(*, layouts: Sequence[Any], example: object = None) -> dict[str, Any]:
     """Return the options that were given, so that an adapter without one of them can be asked."""
     found: dict[str, Any] = {"layouts": layouts} if layouts else {}
@@ -186,7 +194,7 @@ def arrays_of(model: object) -> Iterator[tuple[str, np.ndarray, str]]:
         yield from _torch_arrays(model)
     elif framework == "keras":
         for weight in getattr(model, "weights", ()):
-            array = np.asarray(weight)
+            array = sys.modules["keras"].ops.convert_to_numpy(weight)
             yield weight.path, array, str(array.dtype)
     else:
         tree_util = sys.modules["jax"].tree_util

@@ -45,7 +45,7 @@ class ModelConfig:
             if hints[field.name] is int:
                 whole_number(f"model {field.name}", found, least=1, most=_MOST[field.name])
             known = get_args(hints[field.name])
-            if known and found not in known:
+            if known and (not isinstance(found, str) or found not in known):
                 raise unknown(f"model {field.name}", found, known)
         if not isinstance(self.tied, bool):
             raise InputError(f"model tied is {self.tied!r}: expected true or false")

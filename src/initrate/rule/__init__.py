@@ -31,6 +31,7 @@ from initrate.rule._draws import (
 from initrate.rule._finding import CODES, Finding
 from initrate.rule._frozen import FrozenMapping
 from initrate.rule._gamma import gamma_from_std, std_from_gamma
+from initrate.rule._memory import kept_memory
 from initrate.rule._named import RULES, NamedRule, named_rule, rule_title
 from initrate.rule._plan import Plan, PlanRow, Unknown, plan_records
 from initrate.rule._random import BLOCK, unit_normal, unit_uniform
@@ -97,6 +98,7 @@ __all__ = [
     "draw_window",
     "gamma_from_std",
     "group_of",
+    "kept_memory",
     "make_audit",
     "named_rule",
     "plan_records",

@@ -47,7 +47,8 @@ def summary_rows(cells: DataFrame, config: StudyConfig) -> list[dict[str, object
 
     `median`, `low` and `high` are of the inferential accuracy; those of other accuracies carry
     its name, as in `median_symmetric`. `coverage` is the probability that low to high holds the
-    true median: 0.75 with 3 seeds; with one seed low, high and coverage are None.
+    true median: 0.75 with 3 seeds; with one seed low, high and coverage are None. Of crossed seeds
+    coverage is None: runs that share a seed are not independent.
 
     With the protocol best-lr they are of the run whose learning rate has the lowest training loss,
     and the maxima over learning rates stand beside them, called so; a seed counts once all its
@@ -67,7 +68,10 @@ def summary_rows(cells: DataFrame, config: StudyConfig) -> list[dict[str, object
                 continue
             runs = [_lowest_loss(of_seed) for of_seed in by_seed]
             maxima = _maxima(by_seed, runs)
-        rows.append({**axes, **_over_seeds(runs), **maxima})
+        row = {**axes, **_over_seeds(runs), **maxima}
+        if config.seed_axes:
+            row["coverage"] = None
+        rows.append(row)
     return rows
 
 

@@ -52,8 +52,9 @@ class Training:
 
     def __post_init__(self) -> None:
         for name, known in _choices().items():
-            if getattr(self, name) not in known:
-                raise unknown(f"training {name}", getattr(self, name), known)
+            found = getattr(self, name)
+            if not isinstance(found, str) or found not in known:
+                raise unknown(f"training {name}", found, known)
         for name, least, most in _COUNTS:
             whole_number(f"training {name}", getattr(self, name), least=least, most=most)
         for name, low, high in _RANGES:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import sys
 from collections.abc import Iterator
 
 import torch
@@ -45,31 +43,6 @@ def threads(execution: Execution) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@contextlib.contextmanager
-def kept_memory() -> Iterator[None]:
-    """Let the allocator keep freed blocks while the bucket runs, where it is glibc's.
-
-    By default glibc gives a large block back to the system when it is freed, and the page faults of
-    the next one cost a training step of small models about a tenth of its time.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is None:
-        yield
-        return
-    for option, kept, _ in _MALLOC:
-        mallopt(option, kept)
-    try:
-        yield
-    finally:
-        for option, _, default in _MALLOC:
-            mallopt(option, default)
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-# M_TRIM_THRESHOLD and M_MMAP_MAX of malloc.h: number, while a bucket runs, glibc's default.
-_MALLOC = ((-1, 2**31 - 1, 128 * 1024), (-4, 0, 65_536))
 
 
 @contextlib.contextmanager

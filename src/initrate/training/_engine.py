@@ -12,10 +12,11 @@ from torch import Tensor
 
 from initrate.errors import InputError
 from initrate.model import initialize, tensor_specs
+from initrate.rule import kept_memory
 from initrate.training._bucket import Bucket, BucketResult, Execution, Interrupted, Progress
 from initrate.training._checkpoint import Log, load_checkpoint, save_checkpoint
 from initrate.training._data import Batches
-from initrate.training._device import device_of, dtype_of, kept_memory, threads
+from initrate.training._device import device_of, dtype_of, threads
 from initrate.training._evaluate import Evaluator
 from initrate.training._optimizer import State
 from initrate.training._result import add_curve_rows, bucket_result

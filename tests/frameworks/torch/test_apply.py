@@ -13,7 +13,7 @@ from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoi
 
 from initrate.errors import InputError
 from initrate.frameworks.torch import apply, plan
-from initrate.rule import Rule, draw_window
+from initrate.rule import DENSE_ROLES, Rule, draw_window
 
 
 class Model(nn.Module):
@@ -284,3 +284,11 @@ def test_the_padding_row_stays_zero_and_the_audit_knows_it(padding: int) -> None
     assert audit.ok, audit.findings
     assert not weight[padding].any()
     assert weight[torch.arange(20) != padding].std() == pytest.approx(4096**-0.8, rel=0.02)
+
+
+def test_an_open_map_has_no_d_model_where_its_sides_differ() -> None:
+    rule = Rule(gamma=0.5, d_in_by_role={role: "d_model" for role in DENSE_ROLES})
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 16))
+    square, wide = (row for row in plan(model, rule=rule) if row.name.endswith("weight"))
+    assert (square.action, square.d_in) == ("draw", 8)
+    assert wide.action == "refuse"

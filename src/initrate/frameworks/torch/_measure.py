@@ -14,7 +14,7 @@ from initrate.frameworks.torch._sharded import add_up, is_sharded, local_region
 from initrate.frameworks.torch._walk import ModelTensor
 from initrate.measure import Moments, moments
 from initrate.measure._moments import NOTHING
-from initrate.rule import Slice
+from initrate.rule import Slice, kept_memory
 
 _PIECES_A_TASK = 16
 
@@ -68,8 +68,9 @@ def run_jobs(jobs: Sequence[Job]) -> list[Moments]:
     back from the tensor. The sums are taken in one order, whatever the number of threads.
     """
     found = [NOTHING] * len(jobs)
-    for index, part in _in_order(_tasks(jobs), _work, torch.get_num_threads()):
-        found[index] += part
+    with kept_memory():
+        for index, part in _in_order(_tasks(jobs), _work, torch.get_num_threads()):
+            found[index] += part
     return add_up([job.tensor for job in jobs], found)
 
 

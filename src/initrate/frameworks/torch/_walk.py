@@ -186,7 +186,7 @@ def _record(
         roles=part.roles,
         d_in=d_in or None,
         d_out=d_out or None,
-        d_model=(d_out if writes else d_in) or None,
+        d_model=_d_model(part.roles, d_in, d_out),
         rows=axes.rows(shape) or None,
         n_layers=count_layers(place.owners, place.path) if writes else None,
         part=part.name,
@@ -199,6 +199,17 @@ def _record(
         zero=axes.zero,
         refuse=axes.refuse,
     )
+
+
+def _d_model(roles: tuple[str, ...], d_in: int | None, d_out: int | None) -> int | None:
+    """Return the width of the residual stream, on the side of the map that the roles tell."""
+    if not roles or d_in == d_out:
+        return d_in or None
+    writes = [role in RESIDUAL_ROLES for role in roles]
+    if all(writes):
+        return d_out or None
+    # A map that may read the stream or write into it has it on one side or the other.
+    return None if any(writes) else d_in or None
 
 
 def _padding(place: _Place) -> int | None:
