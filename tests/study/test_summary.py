@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -141,6 +142,9 @@ def test_the_shift_of_a_third_answer_is_named(by_gamma: StudyConfig) -> None:
 
 def test_crossed_seeds_cover_nothing(by_gamma: StudyConfig) -> None:
     crossed = replace(by_gamma, axes={"gamma": (0.8,)}, seeds=(1,), seed_axes={"init": (1, 2, 3)})
-    cells = _rows(replace(by_gamma, axes={"gamma": (0.8,)}), {(0.8, k): {} for k in (1, 2, 3)})
+    cells = _rows(
+        replace(by_gamma, axes={"gamma": (0.8,)}),
+        {(0.8, k): {"inferential_accuracy": 0.5} for k in (1, 2, 3)},
+    )
     (row,) = summary_rows(cells, crossed)
     assert row["n_seeds"] == 3 and row["coverage"] is None
