@@ -46,7 +46,7 @@ class FilesTarget:
         if self.config is None and rule is None:
             return self._bare(waive)
         model = self._model()
-        rule = rule or model.written_rule()
+        asked, rule = rule, rule or model.written_rule()
         found = measure_stored(model, self.tensors)
         records = [*model.records, *found.foreign]
         plan = plan_records(records, Rule() if rule is None else rule)
@@ -61,6 +61,7 @@ class FilesTarget:
         return make_audit(
             plan,
             found.moments,
+            written=asked is None,
             rule=rule,
             multipliers=model.multipliers,
             further=further,

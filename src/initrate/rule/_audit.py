@@ -186,6 +186,7 @@ def make_audit(
     measured: Mapping[str, Moments],
     *,
     rule: Rule | None,
+    written: bool = False,
     multipliers: Mapping[str, float] | None = None,
     further: Iterable[Finding] = (),
     waive: Iterable[str] = (),
@@ -193,6 +194,8 @@ def make_audit(
     """Return the audit of a plan and of the moments measured of its rows, by their names.
 
     With the rule None nothing is expected of the weights: the plan tells what they are, no more.
+    A rule that was only `written` down with the model is of its start: of a model that looks
+    trained since, nothing is expected.
     `multipliers` has, by their names, the tables whose rows are multiplied when they are looked up.
 
     >>> from initrate.rule import WeightRecord, plan_records
@@ -211,6 +214,8 @@ def make_audit(
     for code in waive:
         if code not in CODES:
             raise unknown("finding to waive", code, CODES)
+    if written and any(_moved(row, measured) for row in plan):
+        rule = None
     planned = plan.rows if rule is not None else tuple(_expecting_nothing(row) for row in plan)
     times = multipliers or {}
     rows = tuple(
@@ -226,6 +231,13 @@ def make_audit(
         tuple(finding for finding in found if finding.code not in waive),
         tuple(finding for finding in found if finding.code in waive),
     )
+
+
+def _moved(row: PlanRow, measured: Mapping[str, Moments]) -> bool:
+    """Return whether a row is a norm that is not as it was made: not constant."""
+    found = measured.get(row.name)
+    is_norm = row.record.roles == ("norm",) and found is not None and found.size > 0
+    return is_norm and found is not None and found.finite and not found.constant
 
 
 def _expecting_nothing(row: PlanRow) -> PlanRow:

@@ -10,7 +10,9 @@ import torch
 import transformers
 from torch import nn
 
-from initrate.frameworks.torch import apply
+from initrate.frameworks.huggingface import rule_of
+from initrate.frameworks.torch import apply, audit
+from initrate.rule import Rule
 
 
 def state(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -95,3 +97,30 @@ def test_marks_are_for_models_of_transformers_alone() -> None:
     marked = {name for name, p in model.named_parameters() if hasattr(p, "_is_hf_initialized")}
     assert marked == {name for name, _ in model.named_parameters() if name.startswith("lm.")}
     assert not hasattr(model["linear"], "_is_hf_initialized")
+
+
+def test_rule_and_seed_are_saved_along_so_that_an_audit_needs_no_gamma(tmp_path: Path) -> None:
+    model = gpt2()
+    apply(model, gamma=0.6, seed=7)
+    model.save_pretrained(tmp_path)
+    loaded = transformers.GPT2LMHeadModel.from_pretrained(tmp_path)
+    assert rule_of(loaded.config) == (Rule(gamma=0.6), 7)
+    found = audit(loaded)
+    assert found.ok and found.rule == Rule(gamma=0.6)
+
+
+@pytest.mark.parametrize("options", [{"mode": "rescale"}, {"include": "*.wte.*"}])
+def test_what_is_no_draw_of_the_whole_model_is_not_written_down(options: dict[str, str]) -> None:
+    model = gpt2()
+    apply(model, gamma=0.6, **options)
+    assert rule_of(model.config) is None
+
+
+def test_of_a_model_that_was_trained_since_nothing_is_expected() -> None:
+    model = gpt2()
+    apply(model, gamma=0.6)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    assert audit(model).rule is None and audit(model).ok
+    assert not audit(model, gamma=0.6).ok

@@ -14,7 +14,7 @@ from initrate.errors import InputError
 from initrate.errors import unknown as unknown_word
 from initrate.frameworks._layout import Layout
 from initrate.frameworks.torch._fill import Piece, write_piece
-from initrate.frameworks.torch._flags import mark_initialized
+from initrate.frameworks.torch._flags import mark_initialized, write_down
 from initrate.frameworks.torch._materialize import check_device, materialize_model
 from initrate.frameworks.torch._measure import Job, Touch, is_measurable, run_jobs
 from initrate.frameworks.torch._multipliers import multipliers
@@ -71,7 +71,8 @@ def apply(
     `resize_token_embeddings` and saving with `from_pretrained` leave the draw as it is. So does
     `model.apply(model._init_weights)` of transformers 5, whose functions heed the mark of each
     parameter; with an `_init_weights` that writes in place (`weight.data.normal_()`), or in
-    transformers 4, it draws anew: apply after it.
+    transformers 4, it draws anew: apply after it. Rule and seed of a draw of the whole model go
+    into `model.config.initrate`, which `save_pretrained` keeps: a later audit needs no gamma.
 
     Of a model with adapters (PEFT) the frozen base is kept, and so are copies in
     `modules_to_save`; the first map of an adapter is drawn and the second is zero.
@@ -120,6 +121,8 @@ def apply(
             undo()
             raise
         mark_initialized(model)
+        if mode == "draw" and not include and not exclude:
+            write_down(model, plan.rule, seed)
     return make_audit(plan, measured, rule=plan.rule, multipliers=multipliers(tensors), waive=waive)
 
 

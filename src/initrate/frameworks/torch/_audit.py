@@ -34,7 +34,8 @@ def audit(
     """Return the measured std and the implied rate of every tensor, and what is wrong with them.
 
     Without gamma and rule, the rule is the one that the model's config has written down; where
-    there is none, nothing is expected of the weights, and what needs no rule is still found. With
+    there is none, or the model was trained since, nothing is expected of the weights, and what
+    needs no rule is still found. With
     an `optimizer`, every trainable parameter must be in one of its groups; with a `batch` that
     gives a loss, the loss must be near that of equal probabilities. The model is not changed.
 
@@ -45,9 +46,8 @@ def audit(
     >>> round(found.rows[0].gamma, 1)
     0.6
     """
-    chosen = chosen_rule(gamma, rule)
-    if chosen is None:
-        chosen = _rule_written_down(model)
+    asked = chosen_rule(gamma, rule)
+    chosen = _rule_written_down(model) if asked is None else asked
     plan, tensors = plan_tensors(
         model,
         rule=Rule() if chosen is None else chosen,
@@ -74,6 +74,7 @@ def audit(
         plan,
         measure_tensors(tensors),
         rule=chosen,
+        written=asked is None,
         multipliers=multipliers(tensors),
         further=further,
         waive=waive,

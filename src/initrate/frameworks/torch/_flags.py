@@ -1,4 +1,4 @@
-"""Marks that tell transformers that a model has its values, so that it does not make them anew."""
+"""What apply leaves with a model of transformers: marks that it has its values, and the rule."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 
 from torch import nn
+
+from initrate.rule import Rule
 
 FLAG = "_is_hf_initialized"
 
@@ -36,3 +38,13 @@ def mark_initialized(model: nn.Module) -> None:
             for tensor in (*module._parameters.values(), *module._buffers.values()):
                 if tensor is not None:
                     setattr(tensor, FLAG, True)
+
+
+def write_down(model: nn.Module, rule: Rule, seed: int) -> None:
+    """Write rule and seed into the configs of transformers models, so that they are saved along."""
+    for found in transformers_models(model):
+        config = getattr(found, "config", None)
+        if config is not None:
+            from initrate.frameworks.huggingface import write_rule
+
+            write_rule(config, rule, seed)
