@@ -9,9 +9,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from initrate import lab, testing
+    from initrate import huggingface, jax, keras, lab, testing
     from initrate.errors import FindingError, InputError
-    from initrate.frameworks import huggingface, jax, keras
     from initrate.frameworks._dispatch import (
         apply,
         assert_init,
@@ -93,9 +92,9 @@ _HOME = {
     "preflight": _DISPATCH,
 }
 _NAMESPACES = {
-    "huggingface": "initrate.frameworks.huggingface",
-    "jax": "initrate.frameworks.jax",
-    "keras": "initrate.frameworks.keras",
+    "huggingface": "initrate.huggingface",
+    "jax": "initrate.jax",
+    "keras": "initrate.keras",
     "lab": "initrate.lab",
     "testing": "initrate.testing",
 }

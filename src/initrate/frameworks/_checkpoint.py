@@ -49,7 +49,8 @@ def _of_index(index: Path) -> dict[str, StoredTensor]:
         raise InputError(f"{shown(index)} names {len(places):,} tensors: expected fewer")
     for name, file in places.items():
         # A file beside the index, and nothing that leads elsewhere.
-        if not isinstance(file, str) or not file or Path(file).name != file or "\\" in file:
+        wrong = not isinstance(file, str) or not 0 < len(file) < 256 or not file.isprintable()
+        if wrong or Path(file).name != file or "\\" in file:
             raise InputError(f"{shown(index)}: {name!a} is in {file!a}, which is no file beside it")
     files = sorted(set(places.values()))
     if len(files) > _MOST_FILES:

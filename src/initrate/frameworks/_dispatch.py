@@ -6,13 +6,15 @@ No framework is imported to find this out: a model of one that is not imported c
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from initrate.errors import InputError
+from initrate.errors import unknown as unknown_word
 from initrate.rule import Audit, Plan, Rule, Unknown
 from initrate.rule._choice import chosen_rule
 
@@ -71,10 +73,25 @@ def _adapter(model: object, function: str) -> Any:
     return found
 
 
-def _rule(gamma: float | None, rule: Rule | str | None) -> dict[str, Rule]:
+def _rule(
+    gamma: float | None, rule: Rule | str | None, by_role: Mapping[str, float] | None = None
+) -> dict[str, Rule]:
     """Return the rule as an option of an adapter, which knows rules and no names."""
     chosen = chosen_rule(gamma, rule)
+    if by_role is not None:
+        if rule is not None:
+            raise InputError("rule and gamma_by_role are both given: put the rates into the rule")
+        chosen = Rule(gamma=gamma, gamma_by_role=by_role)
     return {} if chosen is None else {"rule": chosen}
+
+
+def _known(function: Any, options: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the options; InputError for one that the framework's function has not."""
+    known = [name for name in inspect.signature(function).parameters if name != "model"]
+    for name in options:
+        if name not in known:
+            raise unknown_word(f"option of {function.__name__}", name, known)
+    return options
 
 
 def plan(
@@ -82,6 +99,7 @@ def plan(
     *,
     gamma: float | None = None,
     rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     unknown: Unknown = "refuse",
     layouts: Sequence[Any] = (),
     example: object = None,
@@ -89,14 +107,15 @@ def plan(
 ) -> Plan:
     """Return what a rule does with every tensor of a model; the model is not changed.
 
-    The model is a torch.nn.Module, a Keras model, or a tree of JAX arrays. Give `gamma`, or a
-    `rule` or its name. A tensor whose role or d_in is not known is refused by name, or with
-    `unknown="keep"` kept; `layouts` and `example` say what such a tensor is. Further options, such
-    as `include`, go to the framework's own plan.
+    The model is a torch.nn.Module, a Keras model, or a tree of JAX arrays. Give `gamma`, with
+    `gamma_by_role={"qk": 0.5}` if roles differ, or a `rule` or its name. A tensor whose role or
+    d_in is not known is refused by name, or with `unknown="keep"` kept; `layouts` and `example` say
+    what such a tensor is. Further options, such as `include`, go to the framework's own plan.
     """
     _with_example(model, example)
-    given = _rule(gamma, rule) | _changed(layouts=layouts, example=example)
-    return _adapter(model, "plan")(model, unknown=unknown, **given, **options)
+    given = _rule(gamma, rule, gamma_by_role) | _changed(layouts=layouts, example=example)
+    function = _adapter(model, "plan")
+    return function(model, unknown=unknown, **given, **_known(function, options))
 
 
 def apply(
@@ -104,6 +123,7 @@ def apply(
     *,
     gamma: float | None = None,
     rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     seed: int = 0,
     unknown: Unknown = "refuse",
     layouts: Sequence[Any] = (),
@@ -118,8 +138,9 @@ def apply(
     own apply.
     """
     _with_example(model, example)
-    given = _rule(gamma, rule) | _changed(layouts=layouts, example=example)
-    return _adapter(model, "apply")(model, seed=seed, unknown=unknown, **given, **options)
+    given = _rule(gamma, rule, gamma_by_role) | _changed(layouts=layouts, example=example)
+    function = _adapter(model, "apply")
+    return function(model, seed=seed, unknown=unknown, **given, **_known(function, options))
 
 
 def audit(
@@ -127,6 +148,7 @@ def audit(
     *,
     gamma: float | None = None,
     rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     layouts: Sequence[Any] = (),
     waive: Iterable[str] = (),
     **options: Any,
@@ -136,8 +158,9 @@ def audit(
     Without gamma and rule it is the rule that the model's config has written down, or none. Further
     options, such as `optimizer` and `batch` of torch, go to the framework's own audit.
     """
-    given = _rule(gamma, rule) | _changed(layouts=layouts)
-    return _adapter(model, "audit")(model, waive=_codes(waive), **given, **options)
+    given = _rule(gamma, rule, gamma_by_role) | _changed(layouts=layouts)
+    function = _adapter(model, "audit")
+    return function(model, waive=_codes(waive), **given, **_known(function, options))
 
 
 def assert_init(
@@ -145,6 +168,7 @@ def assert_init(
     rule: Rule | str | None = None,
     *,
     gamma: float | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     waive: Iterable[str] = (),
     **options: Any,
 ) -> None:
@@ -153,9 +177,10 @@ def assert_init(
     For tests of your own. The rule is a Rule, the name of one with its gamma, or a gamma alone; the
     error tells all findings in one line.
     """
-    if rule is None and gamma is None:
+    if rule is None and gamma is None and gamma_by_role is None:
         raise InputError("neither gamma nor rule is given: give one, as in gamma=0.8")
-    audit(model, gamma=gamma, rule=rule, waive=waive, **options).raise_for_findings()
+    rules = {"gamma": gamma, "rule": rule, "gamma_by_role": gamma_by_role}
+    audit(model, **rules, waive=waive, **options).raise_for_findings()
 
 
 def param_groups(model: object, *, weight_decay: float, **options: Any) -> Any:
@@ -163,16 +188,22 @@ def param_groups(model: object, *, weight_decay: float, **options: Any) -> Any:
 
     For JAX and Keras see `initrate.jax.decay_mask` and `initrate.keras.exclude_from_decay`.
     """
-    return _adapter(model, "param_groups")(model, weight_decay=weight_decay, **options)
+    function = _adapter(model, "param_groups")
+    return function(model, weight_decay=weight_decay, **_known(function, options))
 
 
 def preflight(model: object, batch: object, **options: Any) -> Any:
     """Return what one forward and one backward pass tell of a start."""
-    return _adapter(model, "preflight")(model, batch, **options)
+    function = _adapter(model, "preflight")
+    return function(model, batch, **_known(function, options))
 
 
 def _codes(waive: Iterable[str]) -> tuple[str, ...]:
-    return (waive,) if isinstance(waive, str) else tuple(waive)
+    if isinstance(waive, str):
+        return (waive,)
+    if not isinstance(waive, Iterable):
+        raise InputError(f"waive is {waive!r}: expected codes, such as ['IR107']")
+    return tuple(waive)
 
 
 def _with_example(model: object, example: object) -> None:
@@ -183,6 +214,8 @@ def _with_example(model: object, example: object) -> None:
 
 def _changed(*, layouts: Sequence[Any], example: object = None) -> dict[str, Any]:
     """Return the options that were given, so that an adapter without one of them can be asked."""
+    if not isinstance(layouts, list | tuple):
+        raise InputError(f"layouts is {layouts!r}: expected a list of Layout(...)")
     found: dict[str, Any] = {"layouts": layouts} if layouts else {}
     return found if example is None else {**found, "example": example}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
 from initrate.errors import InputError, unknown
 from initrate.rule import DENSE_ROLES, Slice
@@ -70,8 +71,11 @@ class Layout:
 
     The words are `out`, `in`, `kernel` (places that one output adds up), `copy` (independent
     maps, such as experts), and of a table `row` and `width`. Of a table the role is
-    `token_embedding` unless it is said. The same can stand on the class, as
-    `initrate_layout = {"weight": ("out", "in")}`.
+    `token_embedding` unless it is said. In place of axes, "norm", "bias" or "keep" says that a
+    parameter is one, or is kept. The same can stand on the class, as
+    `initrate_layout = {"weight": ("out", "in")}`. In place of a class, a pattern such as `*.qkv`
+    means modules by their path. `parts` are roles that lie one after another in equal parts of
+    the outputs: `Layout("*.qkv", weight=("out", "in"), parts=("query", "key", "value"))`.
 
     >>> layout = Layout("MyLinear", weight=("out", "in"), role="mlp_in")
     >>> layout.axes["weight"].d_in((256, 64))
@@ -79,11 +83,17 @@ class Layout:
     """
 
     module: type | str
-    """The class, or its name."""
+    """The class, its name, or a pattern of paths."""
     axes: Mapping[str, Axes] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
     def __init__(
-        self, module: type | str, *, role: str | None = None, **parameters: Sequence[str] | str
+        self,
+        module: type | str,
+        *,
+        role: str | None = None,
+        parts: Sequence[str] = (),
+        **parameters: Sequence[str] | str,
     ) -> None:
         if not isinstance(module, type | str):
             raise InputError(f"layout of {module!r}: expected a class or its name")
@@ -91,8 +101,44 @@ class Layout:
         if not parameters:
             raise InputError(f"layout of {name!r} names no parameter: weight=('out', 'in'), say")
         axes = {key: _axes(name, key, words, role) for key, words in parameters.items()}
+        if not isinstance(parts, list | tuple) or (parts and role is not None):
+            raise InputError(f"layout of {name!r}: parts is {parts!r}: expected roles, and no role")
+        for part in parts:
+            check_role(part)
+        if len(set(parts)) < len(parts):
+            raise InputError(f"layout of {name!r}: parts {tuple(parts)} name a role twice")
+        object.__setattr__(self, "parts", tuple(parts))
         object.__setattr__(self, "module", module)
         object.__setattr__(self, "axes", axes)
+
+    @property
+    def name(self) -> str:
+        """The name of the class, or the pattern of paths."""
+        return self.module if isinstance(self.module, str) else self.module.__name__
+
+    def means(self, path: str) -> bool:
+        """Return whether the layout is of the modules at paths like this one, as in `*.qkv`."""
+        # "*.qkv" means an outermost one too.
+        paths = (path, f".{path}")
+        return isinstance(self.module, str) and any(fnmatchcase(p, self.module) for p in paths)
+
+    def axes_at(self, parameter: str, shape: tuple[int, ...]) -> Axes:
+        """Return what a parameter of this shape is; its outputs are cut into the layout's parts."""
+        axes = self.axes[parameter]
+        if not self.parts or "out" not in axes.words or len(axes.words) != len(shape):
+            return axes
+        axis, n = axes.words.index("out"), len(self.parts)
+        if shape[axis] % n:
+            raise InputError(
+                f"layout of {self.name!r}: {parameter!r} has {shape[axis]} outputs, which are not "
+                f"{n} equal parts ({', '.join(self.parts)})"
+            )
+        length = shape[axis] // n
+        parts = tuple(
+            Part((role,), Slice(axis=axis, start=k * length, length=length), role)
+            for k, role in enumerate(self.parts)
+        )
+        return replace(axes, parts=parts)
 
     def fits(self, module_class: type) -> bool:
         """Return whether the class is the layout's, or is derived from it."""
@@ -103,6 +149,8 @@ class Layout:
 
 def _axes(name: str, key: str, words: Sequence[str] | str, role: str | None) -> Axes:
     """Return what the words of a layout say of one parameter."""
+    if not isinstance(words, str | list | tuple):
+        raise InputError(f"layout of {name!r}: {key!r} is {words!r}: expected axes, ('out', 'in')")
     if isinstance(words, str):
         if words in ("keep", "norm", "bias"):
             roles = {"keep": ("structured",), "norm": ("norm",), "bias": ("bias",)}[words]
@@ -122,18 +170,17 @@ def _axes(name: str, key: str, words: Sequence[str] | str, role: str | None) -> 
     return Axes(words, parts=(Part(("token_embedding",) if table else DENSE_ROLES),))
 
 
-def axes_of_attribute(module_class: type) -> dict[str, Axes]:
-    """Return what the attribute `initrate_layout` of a class says of its parameters."""
+def layout_of_class(module_class: type) -> Layout | None:
+    """Return what the attribute `initrate_layout` of a class says of its parameters, or None."""
     found = getattr(module_class, "initrate_layout", None)
-    if found is None:
-        return {}
-    if isinstance(found, Layout):
-        return dict(found.axes)
+    if found is None or isinstance(found, Layout):
+        return found
+    name = module_class.__name__
     if not isinstance(found, Mapping):
         raise InputError(
-            f"initrate_layout of {module_class.__name__!r} is {found!r}: expected a mapping such "
-            "as {'weight': ('out', 'in')}"
+            f"initrate_layout of {name!r} is {found!r}: expected a mapping such as "
+            "{'weight': ('out', 'in')}"
         )
-    role = found.get("role")
-    parameters = {key: words for key, words in found.items() if key != "role"}
-    return dict(Layout(module_class, role=role, **parameters).axes)
+    if not all(isinstance(key, str) for key in found):
+        raise InputError(f"initrate_layout of {name!r} has keys that are no names")
+    return Layout(module_class, **found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from initrate.errors import InputError
-from initrate.frameworks._layout import Axes, Layout, Part, axes_of_attribute
+from initrate.frameworks._layout import Axes, Layout, Part, layout_of_class
 from initrate.frameworks._patterns import chosen, patterns
 from initrate.frameworks._words import dense_roles
 from initrate.rule import DENSE_ROLES, EMBEDDING_ROLES, RESIDUAL_ROLES, WeightRecord
@@ -86,13 +86,12 @@ def axes_by_user(parameter: Parameter, layouts: Sequence[Layout]) -> Known | Non
     ('in', 'out')
     """
     owner, attribute = parameter.owners[-1], parameter.path[-1]
-    for layout in layouts:
-        if attribute in layout.axes and _fits(layout, parameter):
-            return Known(_checked(layout.axes[attribute], parameter, str(layout.module)))
-    if owner is not None:
-        found = axes_of_attribute(type(owner)).get(attribute)
-        if found is not None:
-            return Known(_checked(found, parameter, type(owner).__name__))
+    own = None if owner is None else layout_of_class(type(owner))
+    for layout in (*layouts, own):
+        if layout is not None and attribute in layout.axes:
+            if layout is own or _fits(layout, parameter):
+                axes = layout.axes_at(attribute, parameter.shape)
+                return Known(_checked(axes, parameter, layout.name))
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from initrate.errors import InputError
@@ -18,8 +19,19 @@ def chosen(name: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> boo
     return meant and not any(fnmatchcase(name, pattern) for pattern in exclude)
 
 
+def refuse_idle(word: str, listed: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse a pattern that means no tensor at all: it is a slip."""
+    for pattern in listed:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            near = get_close_matches(pattern.strip("*."), names, n=1, cutoff=0.3)
+            hint = f", such as {near[0]!r}" if near else ""
+            raise InputError(f"{word} has {pattern!r}: no tensor has such a name{hint}")
+
+
 def patterns(word: str, found: str | Sequence[str]) -> tuple[str, ...]:
     """Return the patterns as a tuple; one may be given as text."""
+    if not isinstance(found, str | list | tuple):
+        raise InputError(f"{word} is {found!r}: expected a pattern such as 'encoder.*', or a list")
     listed = (found,) if isinstance(found, str) else tuple(found)
     for pattern in listed:
         if not isinstance(pattern, str) or not pattern:

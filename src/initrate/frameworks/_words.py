@@ -146,15 +146,20 @@ ROUTER = _words(
     """
 )
 ROUTER_OWNER = re.compile(r"router|^gate$|gating", re.IGNORECASE)
+_OF_LAYERS = (QUERY, KEY, VALUE, KEY_VALUE, FUSED, OUTPUT, MLP_IN, MLP_GATE, MLP_OUT, MLP_FUSED)
 GENERIC = _words("linear layer base_layer base")
 """Names of a map in a wrapper, which say nothing beside the wrapper's own name."""
 
 
-def dense_roles(path: Sequence[str], owners: Sequence[str] = ()) -> tuple[str, ...]:
+def dense_roles(
+    path: Sequence[str], owners: Sequence[str] = (), *, root: str = "", heads: bool = False
+) -> tuple[str, ...]:
     """Return the roles that a dense map at this path may have.
 
     `path` are the attribute names from the model down to the map, `owners` the class names of
-    the modules on the way.
+    the modules on the way, `root` that of the model itself: an attention may be a whole model.
+    With `heads`, a map of the model itself that is called `proj` or so is a head, as it is in the
+    models of transformers; elsewhere a word that layers use too leaves it open.
 
     >>> dense_roles(("h", "0", "attn", "c_proj")), dense_roles(("h", "0", "mlp", "c_proj"))
     (('attention_output',), ('mlp_out',))
@@ -190,6 +195,8 @@ def dense_roles(path: Sequence[str], owners: Sequence[str] = ()) -> tuple[str, .
             if last in (first, second):
                 return ("mlp_in",) if last == first else ("mlp_out",)
     where, depth = _nearest(above)
+    if not where and _nearest([("", root)])[0] in ("attention", "mlp"):
+        where = _nearest([("", root)])[0]
     own = _of_other_part(above, depth)
     if where in ("attention", "pooling"):
         found = _in_attention(last)
@@ -200,7 +207,8 @@ def dense_roles(path: Sequence[str], owners: Sequence[str] = ()) -> tuple[str, .
     if where == "other" or (len(steps) < len(path) and _OTHER.search(last)):
         return ("linear",)
     stacked = any(_NUMBERED.search(name) for name in names)
-    return ("linear",) if not stacked and _OTHER_MAP.search(last) else DENSE_ROLES
+    other = _OTHER_MAP.search(last) and (heads or not any(last in words for words in _OF_LAYERS))
+    return ("linear",) if not stacked and other else DENSE_ROLES
 
 
 def table_roles(path: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from initrate.rule._finding import CODES, Finding
 from initrate.rule._gamma import gamma_from_std
 from initrate.rule._plan import Plan, PlanRow
 from initrate.rule._rule import Rule
-from initrate.rule._table import gathered, html_table, span
+from initrate.rule._table import gathered, html_table, plain_table, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,11 @@ class AuditRow:
     def name(self) -> str:
         """The canonical name, with the part behind `#`."""
         return self.plan.name
+
+    @property
+    def role(self) -> str:
+        """The role, as people read it."""
+        return self.plan.role
 
     @property
     def std(self) -> float:
@@ -165,6 +170,10 @@ class Audit:
             f"{kept} kept or not covered; {found}{waived}"
         )
 
+    def __str__(self) -> str:
+        below = "\n".join([*map(str, self.findings), self.summary()])
+        return plain_table(*self.table(whole=False), below=below)
+
     def _repr_html_(self) -> str:
         named = {name for finding in self.findings for name in finding.names}
         marked = [row.name in named for row in self.rows]
@@ -212,7 +221,7 @@ def make_audit(
 
     waive = (waive,) if isinstance(waive, str) else tuple(waive)
     for code in waive:
-        if code not in CODES:
+        if not isinstance(code, str) or code not in CODES:
             raise unknown("finding to waive", code, CODES)
     if written and any(_moved(row, measured) for row in plan):
         rule = None

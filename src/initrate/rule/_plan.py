@@ -11,7 +11,7 @@ from initrate.rule._draws import Draw, Keep, Uniform, Zero
 from initrate.rule._record import WeightRecord
 from initrate.rule._roles import EMBEDDING_ROLES, KEPT_ROLES, RESIDUAL_ROLES, group_of
 from initrate.rule._rule import Rule
-from initrate.rule._table import gathered, html_table, shape_text
+from initrate.rule._table import gathered, html_table, plain_table, shape_of, shape_text
 from initrate.rule._tensor import LARGEST, SMALLEST
 
 Action = Literal["draw", "zero", "keep", "refuse"]
@@ -57,7 +57,7 @@ class PlanRow:
         """Return the row as plain values."""
         return {
             "name": self.name,
-            "shape": list(self.shape),
+            "shape": shape_of(self.record),
             "role": self.role,
             "d_in": self.d_in,
             "std": self.std,
@@ -103,8 +103,8 @@ class Plan:
             more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
             raise InputError(
                 f"{len(refused)} of {len(self.rows)} tensors are refused: {first.name!r} "
-                f"{first.reason}{more}; say what they are by layouts=[...], find it by "
-                "example=..., or leave them as they are by unknown='keep'"
+                f"{first.reason}{more}; say what they are by layouts=[...], or leave them as "
+                "they are by unknown='keep'"
             )
 
     def to_dict(self) -> dict[str, object]:
@@ -151,6 +151,9 @@ class Plan:
         ]
         gamma = "" if self.rule.gamma is None else f", γ {self.rule.gamma:g}"
         return f"rule {self.rule.name}{gamma}; {', '.join(counts) or 'no tensors'}"
+
+    def __str__(self) -> str:
+        return plain_table(*self.table(whole=False), below=self.summary())
 
     def _repr_html_(self) -> str:
         marked = [row.action == "refuse" for row in self.rows]

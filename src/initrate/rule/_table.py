@@ -50,10 +50,29 @@ def shape_text(record: WeightRecord) -> str:
     >>> shape_text(WeightRecord("c_attn", (64, 192), part="key", where=Slice(1, 64, 64)))
     '64 × 64'
     """
+    return " × ".join(map(str, shape_of(record))) or "scalar"
+
+
+def shape_of(record: WeightRecord) -> list[int]:
+    """Return the shape of a tensor or of its part; one block has no number of blocks."""
     sides = list(record.part_shape)
     if record.where is not None and record.where.period is None:
-        del sides[record.where.axis]  # One block has no number of blocks.
-    return " × ".join(map(str, sides)) or "scalar"
+        del sides[record.where.axis]
+    return sides
+
+
+def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, below: str = "") -> str:
+    """Return a table as text, for `print`.
+
+    >>> print(plain_table(["name", "std"], [["wte", "0.02"]], below="1 tensor"))
+    name  std
+    wte   0.02
+    1 tensor
+    """
+    lines = [tuple(head), *(tuple(row) for row in rows)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+    text = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+    return "\n".join([*text, below] if below else text)
 
 
 def span(numbers: Sequence[float], digits: str = ".4g") -> str:

@@ -23,8 +23,16 @@ def loss_findings(model: nn.Module, batch: object) -> list[Finding]:
     of them. The model must give `loss` and `logits`, as those of Hugging Face do, or both as a
     pair in either order.
     """
-    with _as_in_evaluation(model), torch.no_grad():
-        output = _outputs(model, batch)
+    with _as_it_was(model), torch.no_grad():
+        try:
+            output = _outputs(model, batch)
+        except InputError:
+            raise
+        # A model of the user's may raise anything.
+        except Exception as error:
+            text = " ".join(str(error).split())[:200]
+            kind = type(error).__name__
+            raise InputError(f"the model does not take the batch: {kind}: {text}") from error
     loss, logits = _loss_and_logits(output)
     n_classes = logits.shape[-1] if logits.dim() else 1
     if n_classes < 2:
@@ -82,12 +90,19 @@ def _loss_and_logits(output: object) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @contextmanager
-def _as_in_evaluation(model: nn.Module) -> Iterator[None]:
-    """Switch dropout and running statistics off, and every module back to what it was."""
+def _as_it_was(model: nn.Module) -> Iterator[None]:
+    """Switch dropout and running statistics off; give modules, values and random states back."""
     modes = [(module, module.training) for module in model.modules()]
+    before = [(tensor, tensor._version, tensor.detach().clone()) for tensor in model.buffers()]
+    state = torch.random.get_rng_state()
     model.eval()
     try:
         yield
     finally:
         for module, training in modes:
             module.training = training
+        torch.random.set_rng_state(state)
+        with torch.no_grad():
+            for tensor, version, values in before:
+                if tensor._version != version:
+                    tensor.copy_(values)

@@ -47,8 +47,8 @@ def plan_tensors(
     tensors = walk(
         model,
         layouts=layouts,
-        include=patterns("include", tuple(include) if not isinstance(include, str) else include),
-        exclude=patterns("exclude", tuple(exclude) if not isinstance(exclude, str) else exclude),
+        include=patterns("include", include),
+        exclude=patterns("exclude", exclude),
         trace=None if example is None else trace(model, example),
     )
     records = [record for tensor in tensors for record in tensor.records]

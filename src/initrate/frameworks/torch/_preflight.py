@@ -20,7 +20,7 @@ from initrate.frameworks.torch._probe import Watched, first_tensor, probe
 from initrate.frameworks.torch._warm_up import warm_up
 from initrate.rule import Finding
 from initrate.rule._checks import positive_number
-from initrate.rule._table import html_table
+from initrate.rule._table import html_table, plain_table
 
 _SMALL_BRANCH = 0.2
 _FALL = 1e-3
@@ -100,13 +100,18 @@ class Preflight:
             for row in self.rows
         ]
 
-    def _repr_html_(self) -> str:
+    def _notes(self) -> list[str]:
         loss = f"loss {self.loss:.4g}"
         if self.expected_loss is not None:
             loss += f", ln(classes) {self.expected_loss:.4g}"
-        notes = [loss, *map(str, self.findings), *self.warnings]
-        notes.append(f"suggested warm-up: {self.suggested_warmup} steps. {self.reasoning}")
-        return html_table(*self.table(), notes=notes)
+        warm_up = f"suggested warm-up: {self.suggested_warmup} steps. {self.reasoning}"
+        return [loss, *map(str, self.findings), *self.warnings, warm_up]
+
+    def __str__(self) -> str:
+        return plain_table(*self.table(), below="\n".join(self._notes()))
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), notes=self._notes())
 
 
 def _plain(found: object) -> object:
@@ -207,6 +212,8 @@ def _loss(
 
     def of_output(output: Any) -> torch.Tensor:
         own = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+        if isinstance(output, torch.Tensor) and output.numel() == 1:
+            own = output
         if loss is None and labels is None:
             if not isinstance(own, torch.Tensor):
                 raise InputError(
@@ -228,8 +235,8 @@ def _loss(
                 f"labels have the shape {tuple(labels.shape)} and logits {tuple(logits.shape)}: "
                 "expected whole numbers, one for each row of classes; else give loss=..."
             )
-        rows = logits.movedim(classes, -1)
-        return nn.functional.cross_entropy(rows.flatten(0, -2), labels.flatten())
+        rows = logits.movedim(classes, -1).flatten(0, -2)
+        return _called(nn.functional.cross_entropy, rows, labels.flatten())
 
     return of_output
 

@@ -8,10 +8,11 @@ from itertools import pairwise
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from initrate.errors import InputError
-from initrate.frameworks._layout import Axes, Layout, Part, axes_of_attribute
-from initrate.frameworks._patterns import chosen
+from initrate.frameworks._layout import Axes, Layout, Part, layout_of_class
+from initrate.frameworks._patterns import chosen, refuse_idle
 from initrate.frameworks._words import dense_roles, table_roles
 from initrate.frameworks.torch._families import family_axes
 from initrate.frameworks.torch._layers import count_layers
@@ -70,13 +71,30 @@ def walk(
     """Return every parameter of the model, tied ones once, in the order of the modules."""
     if not isinstance(model, nn.Module):
         raise InputError(f"model is {type(model).__name__}: expected a torch.nn.Module")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise InputError("model is a ScriptModule, whose parts are not known: take what it is of")
+    if not isinstance(layouts, list | tuple):
+        raise InputError(f"layouts is {layouts!r}: expected a list of Layout(...)")
     for layout in layouts:
         if not isinstance(layout, Layout):
             raise InputError(f"layouts has {layout!r}: expected Layout(MyModule, weight=(...))")
     storages: dict[object, list[_Place]] = {}
     for place in _places(model):
+        if is_lazy(place.tensor):
+            raise InputError(f"{place.name!r} has no shape yet: run the model once before")
         storages.setdefault(_storage(place.tensor), []).append(place)
     _refuse_overlaps(storages)
+    everywhere = [place for places in storages.values() for place in places]
+    names = [place.name for place in everywhere]
+    refuse_idle("include", include, names)
+    refuse_idle("exclude", exclude, names)
+    for layout in layouts:
+        if not any(_fits(layout, place) for place in everywhere):
+            raise InputError(
+                f"the layout of {layout.name!r} with {', '.join(map(repr, layout.axes))} fits no "
+                "parameter of the model: expected its class, or a pattern of its path such as "
+                "'*.qkv', and its parameter's own name"
+            )
     frozen = all(not place.tensor.requires_grad for places in storages.values() for place in places)
     return [
         _tensor(places, layouts, include, exclude, trace, everything_frozen=frozen)
@@ -216,7 +234,8 @@ def _padding(place: _Place) -> int | None:
     """Return the row of a table that torch keeps at zero, or None."""
     if isinstance(place.owner, nn.Embedding | nn.EmbeddingBag) and place.attribute == "weight":
         # A table of the padding row alone has no draw at all to leave out of.
-        return place.owner.padding_idx if place.owner.num_embeddings > 1 else None
+        row, n_rows = place.owner.padding_idx, place.tensor.shape[0]
+        return row if isinstance(row, int) and 0 <= row < n_rows and n_rows > 1 else None
     return None
 
 
@@ -229,7 +248,7 @@ def _weight_of_bias(place: _Place) -> tuple[str, int | None] | None:
     if weight is None:
         return None
     axes = describe_module(place.owner).get(name)
-    if axes is None or not axes.words:
+    if axes is None or not axes.words or len(axes.words) != weight.dim():
         return None
     stem = place.name.removesuffix(place.attribute)
     # Of a fused weight, what a bias is beside is no one row; its d_in is that of all of them.
@@ -257,7 +276,7 @@ def _read(place: _Place, layouts: Sequence[Layout], trace: Trace | None) -> Axes
 def _describe(place: _Place, layouts: Sequence[Layout]) -> Axes | None:
     """Return what a parameter is: by the user's layouts, by its family, by its module, its name."""
     shape, owner, attribute = tuple(place.tensor.shape), place.owner, place.attribute
-    found = _by_user(owner, attribute, layouts)
+    found = _by_user(place, layouts)
     if found is not None:
         if found.words and len(found.words) != len(shape):
             raise InputError(
@@ -276,14 +295,28 @@ def _describe(place: _Place, layouts: Sequence[Layout]) -> Axes | None:
     found = describe_module(owner).get(attribute)
     if found is None:
         found = raw_axes(owner, attribute, shape)
+    if found is not None and found.words and len(found.words) != len(shape):
+        kind = type(owner).__name__
+        return Axes(
+            parts=(Part(()),),
+            refuse=f"has the shape {shape}, where a {kind} has {len(found.words)} axes",
+        )
     return None if found is None else _with_role(found, place)
 
 
-def _by_user(owner: nn.Module, attribute: str, layouts: Sequence[Layout]) -> Axes | None:
-    for layout in layouts:
-        if layout.fits(type(owner)) and attribute in layout.axes:
-            return layout.axes[attribute]
-    return axes_of_attribute(type(owner)).get(attribute)
+def _by_user(place: _Place, layouts: Sequence[Layout]) -> Axes | None:
+    own = layout_of_class(type(place.owner))
+    for layout in (*layouts, own):
+        if layout is not None and (layout is own or _fits(layout, place)):
+            if place.attribute in layout.axes:
+                return layout.axes_at(place.attribute, tuple(place.tensor.shape))
+    return None
+
+
+def _fits(layout: Layout, place: _Place) -> bool:
+    """Return whether a layout is of the module that holds a parameter, and names the parameter."""
+    path = ".".join(place.path[:-1])
+    return place.attribute in layout.axes and (layout.fits(type(place.owner)) or layout.means(path))
 
 
 def _with_role(axes: Axes, place: _Place) -> Axes:
@@ -292,7 +325,13 @@ def _with_role(axes: Axes, place: _Place) -> Axes:
         own = place.attribute not in ("weight",)
         path = place.path if own else place.path[:-1]
         classes = [type(owner).__name__ for owner in place.owners]
-        roles = dense_roles(path, classes[1:] if own else classes[1:-1])
+        root = type(place.owners[0])
+        roles = dense_roles(
+            path,
+            classes[1:] if own else classes[1:-1],
+            root="" if isinstance(place.owners[0], nn.Linear) else root.__name__,
+            heads=root.__module__.startswith("transformers."),
+        )
         return replace(axes, parts=(replace(axes.parts[0], roles=roles),))
     if [part.roles for part in axes.parts] == [("token_embedding",)] and (
         place.attribute == "weight"
