@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -110,7 +111,7 @@ def test_rule_and_seed_are_saved_along_so_that_an_audit_needs_no_gamma(tmp_path:
 
 
 @pytest.mark.parametrize("options", [{"mode": "rescale"}, {"include": "*.wte.*"}])
-def test_what_is_no_draw_of_the_whole_model_is_not_written_down(options: dict[str, str]) -> None:
+def test_what_is_no_draw_of_the_whole_model_is_not_written_down(options: dict[str, Any]) -> None:
     model = gpt2()
     apply(model, gamma=0.6, **options)
     assert rule_of(model.config) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 import torch
@@ -104,7 +104,7 @@ def test_what_fits_nothing_is_refused(options: dict[str, Any], message: str) -> 
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda: Layout("A", table=3), "'table' is 3: expected axes"),
+        (lambda: Layout("A", table=cast("Any", 3)), "'table' is 3: expected axes"),
         (lambda: Layout("A", w=("out", "in"), parts="qkv"), "parts is 'qkv'"),
         (lambda: Layout("A", w=("out", "in"), parts=("query",), role="key"), "and no role"),
         (lambda: Layout("A", w=("out", "in"), parts=("query", "query")), "name a role twice"),
