@@ -48,6 +48,13 @@ class AuditRow:
         return gamma_from_std(self.std, d_in)
 
     @property
+    def moved(self) -> bool:
+        """Whether it is a norm that is not as it was made, constant: the model was trained."""
+        found = self.measured
+        is_norm = self.plan.record.roles == ("norm",)
+        return is_norm and found.size > 0 and found.finite and not found.constant
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """Where the measured std lies if the rule was followed; None where it says nothing."""
         # Of a tensor that is spread over processes, the values that lie here were measured.
@@ -223,15 +230,16 @@ def make_audit(
     for code in waive:
         if not isinstance(code, str) or code not in CODES:
             raise unknown("finding to waive", code, CODES)
-    if written and any(_moved(row, measured) for row in plan):
-        rule = None
-    planned = plan.rows if rule is not None else tuple(_expecting_nothing(row) for row in plan)
     times = multipliers or {}
     rows = tuple(
         AuditRow(row, measured[row.name], times.get(row.name, 1.0))
-        for row in planned
+        for row in plan
         if row.name in measured
     )
+    if written and any(row.moved for row in rows):
+        rule = None
+    if rule is None:
+        rows = tuple(replace(row, plan=_expecting_nothing(row.plan)) for row in rows)
     found = [finding for check in CHECKS for finding in check(rule, rows)]
     found = [*found, *further]
     return Audit(
@@ -240,13 +248,6 @@ def make_audit(
         tuple(finding for finding in found if finding.code not in waive),
         tuple(finding for finding in found if finding.code in waive),
     )
-
-
-def _moved(row: PlanRow, measured: Mapping[str, Moments]) -> bool:
-    """Return whether a row is a norm that is not as it was made: not constant."""
-    found = measured.get(row.name)
-    is_norm = row.record.roles == ("norm",) and found is not None and found.size > 0
-    return is_norm and found is not None and found.finite and not found.constant
 
 
 def _expecting_nothing(row: PlanRow) -> PlanRow:

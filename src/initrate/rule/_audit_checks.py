@@ -39,11 +39,7 @@ def _is_weight(row: AuditRow) -> bool:
 
 def _trained(rule: Rule | None, rows: Rows) -> bool:
     """Return whether no rule is given and a norm is not constant: what holds at a start is over."""
-    return rule is None and any(
-        _roles(row) == ("norm",) and row.measured.finite and not row.measured.constant
-        for row in rows
-        if row.measured.size
-    )
+    return rule is None and any(row.moved for row in rows)
 
 
 def _uses_fan_out(row: AuditRow, rule: Rule) -> bool:

@@ -27,3 +27,15 @@ def chosen_rule(gamma: float | None, rule: Rule | str | None) -> Rule | None:
     if gamma is not None:
         raise InputError(f"gamma is {gamma!r} and rule is {rule.name!r}: give one of the two")
     return rule
+
+
+def needed_rule(gamma: float | None, rule: Rule | str | None) -> Rule:
+    """Return the rule that is meant; it is an error to give none.
+
+    >>> needed_rule(0.8, None).gamma
+    0.8
+    """
+    chosen = chosen_rule(gamma, rule)
+    if chosen is None:
+        raise InputError("neither gamma nor rule is given: give one, as in gamma=0.8")
+    return chosen

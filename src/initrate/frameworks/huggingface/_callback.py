@@ -23,7 +23,7 @@ from initrate.frameworks.torch._plan import plan_tensors
 from initrate.frameworks.torch._rank import rank_by_role
 from initrate.rule import Audit, AuditRow, DecaySchedule, Rule, Unknown, check_decay_pairs
 from initrate.rule._checks import whole_number
-from initrate.rule._choice import chosen_rule
+from initrate.rule._choice import needed_rule
 
 DecayMode = Literal["coupled", "independent"]
 
@@ -61,9 +61,7 @@ class InitrateCallback(TrainerCallback):
         ranks: bool = True,
         card: bool = True,
     ) -> None:
-        chosen = chosen_rule(gamma, rule)
-        if chosen is None:
-            raise InputError("neither gamma nor rule is given: give one, as in gamma=0.8")
+        chosen = needed_rule(gamma, rule)
         if decay_mode not in get_args(DecayMode):
             raise unknown_word("decay_mode", decay_mode, get_args(DecayMode))
         if decay_schedule is not None and not callable(decay_schedule):

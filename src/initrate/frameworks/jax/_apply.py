@@ -16,13 +16,12 @@ from initrate.frameworks.jax._nnx import is_nnx_module
 from initrate.frameworks.jax._plan import (
     Patterns,
     TreeTensor,
-    needed_rule,
     tensors_of,
     with_rows,
 )
 from initrate.measure import Moments
 from initrate.rule import Audit, PlanRow, Rule, Unknown, make_audit, plan_records
-from initrate.rule._choice import chosen_rule
+from initrate.rule._choice import chosen_rule, needed_rule
 
 Mode = Literal["draw", "rescale"]
 Tree = TypeVar("Tree")

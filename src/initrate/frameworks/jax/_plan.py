@@ -15,7 +15,7 @@ from initrate.frameworks.jax._linen import learn
 from initrate.frameworks.jax._nnx import is_nnx_module, nnx_leaves
 from initrate.frameworks.jax._tree import tree_leaves
 from initrate.rule import Plan, PlanRow, Rule, Unknown, WeightRecord, plan_records
-from initrate.rule._choice import chosen_rule
+from initrate.rule._choice import needed_rule
 
 Patterns = str | Sequence[str]
 
@@ -73,14 +73,6 @@ def tensors_of(
         TreeTensor(rows, group[0].array, tuple(leaf.target for leaf in group))
         for rows, group in zip(records, groups, strict=True)
     ]
-
-
-def needed_rule(gamma: float | None, rule: Rule | str | None) -> Rule:
-    """Return the rule that is meant; it is an error to give none."""
-    chosen = chosen_rule(gamma, rule)
-    if chosen is None:
-        raise InputError("neither gamma nor rule is given: give one, as in gamma=0.8")
-    return chosen
 
 
 def with_rows(plan: Plan, tensors: Sequence[TreeTensor]) -> list[tuple[TreeTensor, list[PlanRow]]]:

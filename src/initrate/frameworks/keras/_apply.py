@@ -12,10 +12,10 @@ from initrate.errors import InputError
 from initrate.errors import unknown as unknown_word
 from initrate.frameworks._arrays import SHORT, Array, measure, new_values, refuse_trained
 from initrate.frameworks._layout import Layout
-from initrate.frameworks.keras._plan import LayerTensor, Patterns, needed_rule, tensors_of
+from initrate.frameworks.keras._plan import LayerTensor, Patterns, tensors_of
 from initrate.measure import Moments
 from initrate.rule import Audit, PlanRow, Rule, Unknown, make_audit, plan_records
-from initrate.rule._choice import chosen_rule
+from initrate.rule._choice import chosen_rule, needed_rule
 
 Mode = Literal["draw", "rescale"]
 

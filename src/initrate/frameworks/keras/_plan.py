@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from initrate.errors import InputError
 from initrate.frameworks._arrays import SHORT
 from initrate.frameworks._layout import Axes, Layout
 from initrate.frameworks._parameter import (
@@ -25,7 +24,7 @@ from initrate.frameworks._parameter import (
 from initrate.frameworks.keras._classes import describe_layer, role_in, with_role
 from initrate.frameworks.keras._walk import Place, walk
 from initrate.rule import DENSE_ROLES, Plan, Rule, Unknown, WeightRecord, plan_records
-from initrate.rule._choice import chosen_rule
+from initrate.rule._choice import needed_rule
 
 Patterns = str | Sequence[str]
 _IS_NORM = re.compile(r"(norm|normalization|rms|^ln$)\w*$", re.IGNORECASE)
@@ -110,14 +109,6 @@ def _is_own_norm(parameter: Parameter) -> bool:
     """Return whether this is a norm of the user's own, by the names of its class and weight."""
     named = any(_IS_NORM.search(base.__name__) for base in type(parameter.owners[-1]).__mro__)
     return named and parameter.path[-1] in _NORM_WORDS and len(parameter.shape) <= 1
-
-
-def needed_rule(gamma: float | None, rule: Rule | str | None) -> Rule:
-    """Return the rule that is meant; it is an error to give none."""
-    chosen = chosen_rule(gamma, rule)
-    if chosen is None:
-        raise InputError("neither gamma nor rule is given: give one, as in gamma=0.8")
-    return chosen
 
 
 def plan(

@@ -6,29 +6,12 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from initrate.errors import InputError
 from initrate.frameworks._layout import Layout
 from initrate.frameworks._patterns import patterns
 from initrate.frameworks.torch._trace import trace
 from initrate.frameworks.torch._walk import ModelTensor, walk
 from initrate.rule import Plan, Rule, Unknown, plan_records
-
-
-def chosen_rule(gamma: float | None, rule: Rule | None) -> Rule:
-    """Return the rule that is meant by a gamma, or by a rule; both is an error.
-
-    >>> chosen_rule(0.8, None).gamma
-    0.8
-    """
-    if gamma is not None and rule is not None:
-        raise InputError(f"gamma is {gamma!r} and rule is {rule.name!r}: give one of the two")
-    if rule is None:
-        if gamma is None:
-            raise InputError("neither gamma nor rule is given: give one, as in gamma=0.8")
-        return Rule(gamma=gamma)
-    if not isinstance(rule, Rule):
-        raise InputError(f"rule is {rule!r}: expected a Rule, such as named_rule('gpt2')")
-    return rule
+from initrate.rule._choice import needed_rule
 
 
 def plan_tensors(
@@ -43,7 +26,7 @@ def plan_tensors(
     exclude: str | Sequence[str] = (),
 ) -> tuple[Plan, list[ModelTensor]]:
     """Return the plan and the tensors that its rows are of, in the same order."""
-    chosen = chosen_rule(gamma, rule)
+    chosen = needed_rule(gamma, rule)
     tensors = walk(
         model,
         layouts=layouts,
