@@ -122,21 +122,28 @@ def philox(counter: int, key: tuple[int, int]) -> list[int]:
 
 def word(seed: int, name: str, block: int, index: int) -> int:
     """The word of this index in the stream of a block."""
-    text = f"initrate-draw-2\0{seed}\0{name}\0{block}".encode()
+    text = f"initrate-draw-3\0{seed}\0{name}\0{block}".encode()
     digest = hashlib.blake2b(text, digest_size=16).digest()
     key = (int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little"))
     # NumPy counts up before it makes the first four words.
     return philox(index // 4 + 1, key)[index % 4]
 
 
+def half(seed: int, name: str, block: int, first: int, index: int) -> float:
+    """The signed half of a word, the lower one first, over the largest there is."""
+    bits = word(seed, name, block, first + index // 2) >> (32 * (index % 2)) & (2**32 - 1)
+    return (bits - 2**32 if bits >= 2**31 else bits) / 2**31
+
+
 @pytest.mark.parametrize("place", [0, 1, 4095, 4096, 8191, 8192, 65_535, 65_536, 100_001])
 def test_the_stream_derived_again_in_plain_python(place: int) -> None:
     block, in_block = divmod(place, 65_536)
     chunk, inside = divmod(in_block, 8192)
-    bits = word(4, "w", block, chunk * 4096 + inside % 4096)
-    radius = math.sqrt(-2 * math.log(((bits >> 24) + 1) / 2**40))
-    turn = 2 * math.pi * ((bits % 2**24 + 0.5) / 2**24 - 0.5)
-    normal = radius * (math.cos(turn) if inside < 4096 else math.sin(turn))
+    angle, distance = (
+        half(4, "w", block, chunk * 4096, inside % 4096 + first) for first in (0, 4096)
+    )
+    radius = math.sqrt(-2 * math.log(abs(distance)))
+    normal = radius * (math.cos if inside < 4096 else math.sin)(math.pi * angle)
     # The sine is a float32's: a few units in the last place of a number of the radius's size.
     found = float(unit_normal(4, "w", 1, start=place)[0])
     assert found == pytest.approx(normal, abs=radius * 2e-7)

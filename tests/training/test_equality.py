@@ -124,8 +124,13 @@ def test_float32_losses_agree(row: Mapping[str, object]) -> None:
     bucket = bucket_of(row)
     result = train(bucket, Execution(threads=cast(int, row["threads"])))
     for index, lane in enumerate(result.lanes):
-        expected, _ = plain_run(bucket, index)
-        assert losses(lane.curve) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+        expected, _ = plain_run(bucket, index, dtype="float64")
+        # A unit at the kink of ReLU, or a gradient below Adam's eps, enlarges roundings. The plain
+        # way in float32 tells where: there the engine need not be nearer than that is.
+        plain, _ = plain_run(bucket, index)
+        rounding = max(abs(p / e - 1) for p, e in zip(plain, expected, strict=True))
+        assert rounding < 1e-3
+        assert losses(lane.curve) == pytest.approx(expected, rel=max(1e-5, rounding), abs=1e-7)
         training = bucket.lanes[index].training
         rates = [plain_learning_rate(training, step) for step in range(STEPS)]
         assert [row["lr"] for row in lane.curve[1:]] == pytest.approx(rates, rel=1e-6)

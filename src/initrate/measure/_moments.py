@@ -72,12 +72,15 @@ def moments(values: NDArray[np.floating], *, block: int = 1 << 16) -> Moments:
     flat = values.reshape(-1)
     found = NOTHING
     for start in range(0, flat.size, block):
-        short = flat[start : start + block]
-        part = short.astype(np.float64)
+        part = flat[start : start + block]
         # What is not finite is told by the sums themselves.
         with np.errstate(over="ignore", invalid="ignore"):
-            total, lowest, highest = float(part.sum()), float(short.min()), float(short.max())
-            # Not `part @ part`: threads that a library starts for so little only wait.
-            np.multiply(part, part, out=part)
-            found += Moments(part.size, total, float(part.sum()), lowest, highest)
+            found += Moments(
+                part.size,
+                float(part.sum(dtype=np.float64)),
+                # Not `part @ part`: threads that a library starts for so little only wait.
+                float(np.einsum("i,i->", part, part, dtype=np.float64, casting="same_kind")),
+                float(part.min()),
+                float(part.max()),
+            )
     return found

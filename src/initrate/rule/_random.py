@@ -21,10 +21,11 @@ BLOCK = 65_536
 _CHUNK = 8_192
 # Inside a block, whole chunks are made: a small tensor does not pay for a block, and every
 # value is the outcome of the same array operation in whichever window it is asked for.
-_CHUNKS_AT_ONCE = 4
 _WORDS_A_COUNTER = 4
-_ANGLE = np.uint64(2**24 - 1)
-_STREAM = "initrate-draw-2"
+_ANY_WORD = 2**64 - 1
+_HALF = np.float32(2.0**-31)
+_HALF_TURN = np.float32(2.0**-31 * np.pi)
+_STREAM = "initrate-draw-3"
 
 
 def unit_normal(seed: int, name: str, size: int, *, start: int = 0) -> NDArray[np.float32]:
@@ -48,7 +49,7 @@ def unit_uniform(seed: int, name: str, size: int, *, start: int = 0) -> NDArray[
 
 
 def _window(
-    fill: Callable[[NDArray[np.uint64], NDArray[np.float32]], None],
+    fill: Callable[[NDArray[np.uint64]], NDArray[np.float32]],
     values_a_word: int,
     seed: int,
     name: str,
@@ -60,47 +61,42 @@ def _window(
     seed = whole_number("seed", seed, least=0)
     size = whole_number("size of a draw", size, least=0)
     start = whole_number("start of a draw", start, least=0)
-    out = np.empty(size, dtype=np.float32)
-    if not size:
-        return out
     end, n_words = start + size, _CHUNK // values_a_word
+    parts: list[NDArray[np.float32]] = []
     for low, chunks, generator in _runs(seed, name, start, end, n_words):
-        high = low + chunks * _CHUNK
-        words = generator.random_raw(chunks * n_words).reshape(chunks, n_words)
-        if start <= low and high <= end:
-            fill(words, out[low - start : high - start])
-            continue
-        whole = np.empty(high - low, dtype=np.float32)
-        fill(words, whole)
-        first, last = max(start, low), min(end, high)
-        out[first - start : last - start] = whole[first - low : last - low]
-    return out
+        values = fill(_words(generator, chunks * n_words).reshape(chunks, n_words)).reshape(-1)
+        parts.append(values[max(start - low, 0) : end - low])
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate([np.empty(0, dtype=np.float32), *parts])
 
 
 def _runs(
     seed: int, name: str, start: int, end: int, n_words: int
-) -> Iterator[tuple[int, int, np.random.Philox]]:
+) -> Iterator[tuple[int, int, np.random.Generator]]:
     """Yield runs of whole chunks: their first place, how many they are, and where words come from.
 
-    A run stays within a block. Several chunks at once are faster, above all on several threads,
-    which hand over to each other between operations.
+    A run ends where its block does. All its chunks at once are faster than one by one, above all on
+    several threads, which hand over to each other between operations.
     """
-    low, generator = start // _CHUNK * _CHUNK, None
+    low = start // _CHUNK * _CHUNK
     while low < end:
         block, inside = divmod(low, BLOCK)
-        # Inside of a block the words of a chunk follow on those of the one before.
-        if generator is None or inside == 0:
-            text = "\0".join((_STREAM, str(seed), name, str(block)))
-            key = np.frombuffer(
-                hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest(), dtype="<u8"
-            ).astype(np.uint64)
-            generator = _philox(key, inside // _CHUNK * n_words // _WORDS_A_COUNTER)
-        chunks = min(_CHUNKS_AT_ONCE, (BLOCK - inside) // _CHUNK, -(-(end - low) // _CHUNK))
-        yield low, chunks, generator
+        text = "\0".join((_STREAM, str(seed), name, str(block)))
+        key = np.frombuffer(
+            hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest(), dtype="<u8"
+        ).astype(np.uint64)
+        chunks = min((BLOCK - inside) // _CHUNK, -(-(end - low) // _CHUNK))
+        yield low, chunks, _philox(key, inside // _CHUNK * n_words // _WORDS_A_COUNTER)
         low += chunks * _CHUNK
 
 
-def _philox(key: NDArray[np.uint64], counter: int) -> np.random.Philox:
+def _words(generator: np.random.Generator, size: int) -> NDArray[np.uint64]:
+    """Return the next raw words, as `random_raw` gives them: but that holds up other threads."""
+    return generator.integers(0, _ANY_WORD, size=size, dtype=np.uint64, endpoint=True)
+
+
+def _philox(key: NDArray[np.uint64], counter: int) -> np.random.Generator:
     """Return the thread's generator, set to this key and counter.
 
     NumPy asks the system for entropy whenever it makes a generator, also where a key is given: one
@@ -108,8 +104,8 @@ def _philox(key: NDArray[np.uint64], counter: int) -> np.random.Philox:
     """
     generator = getattr(_MADE, "generator", None)
     if generator is None:
-        generator = _MADE.generator = np.random.Philox(key=key)
-    generator.state = {
+        generator = _MADE.generator = np.random.Generator(np.random.Philox(key=key))
+    generator.bit_generator.state = {
         "bit_generator": "Philox",
         "state": {"counter": np.array([counter, 0, 0, 0], dtype=np.uint64), "key": key},
         "buffer": np.zeros(_WORDS_A_COUNTER, dtype=np.uint64),
@@ -123,38 +119,37 @@ def _philox(key: NDArray[np.uint64], counter: int) -> np.random.Philox:
 _MADE = threading.local()
 
 
-def _fill_normal(words: NDArray[np.uint64], out: NDArray[np.float32]) -> None:
-    """Write normal values by the transform of Box and Muller, two for each word.
+def _fill_normal(words: NDArray[np.uint64]) -> NDArray[np.float32]:
+    """Return normal values by the transform of Box and Muller, two for each word and in its place.
 
-    The upper 40 bits of a word give the radius, the lower 24 the angle: as many as a float32
-    holds, in which sines are fast. The largest radius is sqrt(80 ln 2) = 7.45, which normal
-    values exceed once in ten million million.
+    Half of the bits give the angle, half the radius, in float32 throughout: that is what weights
+    are kept in, and in which sines and logarithms are fast. The largest radius is sqrt(64 ln 2) =
+    6.66, which normal values exceed once in thirty thousand million.
     """
-    pairs = out.reshape(len(words), 2, -1)
-    # Signed and in the middle of its step, so that no direction is preferred.
-    angle = (words & _ANGLE).astype(np.int32).astype(np.float32)
-    angle -= np.float32(2**23 - 0.5)
-    angle *= np.float32(2.0**-23 * np.pi)
-    np.cos(angle, out=pairs[:, 0])
-    np.sin(angle, out=pairs[:, 1])
-    del angle
-    # Signed numbers, and all steps in place: both are faster, and give the same bits.
-    words >>= np.uint64(24)
-    radius = words.view(np.int64).astype(np.float64)
+    first, second = words.view(np.int32).reshape(len(words), 2, -1).transpose(1, 0, 2)
+    values = words.view(np.float32)
+    cosine, sine = values.reshape(len(words), 2, -1).transpose(1, 0, 2)
+    # Signed halves, in [-1, 1) when divided; few operations, and nearly all in place.
+    radius = np.multiply(second, _HALF, dtype=np.float32, casting="unsafe")
+    np.square(radius, out=radius)
     # In (0, 1], so that the logarithm is finite.
-    radius += 1.0
-    radius *= 2.0**-40
+    np.maximum(radius, _HALF * _HALF, out=radius)
     np.log(radius, out=radius)
-    radius *= -2.0
+    np.negative(radius, out=radius)
     np.sqrt(radius, out=radius)
-    pairs *= radius.astype(np.float32)[:, None]
+    angle = np.multiply(first, _HALF_TURN, out=sine, dtype=np.float32, casting="unsafe")
+    np.cos(angle, out=cosine)
+    np.sin(angle, out=sine)
+    cosine *= radius
+    sine *= radius
+    return values
 
 
-def _fill_uniform(words: NDArray[np.uint64], out: NDArray[np.float32]) -> None:
-    """Write values that lie symmetrically about zero, one for each word."""
+def _fill_uniform(words: NDArray[np.uint64]) -> NDArray[np.float32]:
+    """Return values that lie symmetrically about zero, one for each word."""
     # The upper 53 bits are whole numbers that a float64 holds exactly.
-    places = (words >> np.uint64(11)).astype(np.float64).reshape(-1)
+    places = (words >> np.uint64(11)).astype(np.float64)
     places += 0.5
     places *= 2.0**-52
     places -= 1.0
-    out[...] = places
+    return places.astype(np.float32)

@@ -16,7 +16,7 @@ from initrate.rule._roles import EMBEDDING_ROLES, check_role, group_of
 from initrate.rule._rule import Rule
 
 SMALLEST = float(np.finfo(np.float32).tiny)
-# The largest unit normal is 7.45 (see _random), so ten std must fit into float32.
+# The largest unit normal is 6.66 (see _random), so ten std must fit into float32.
 LARGEST = float(np.finfo(np.float32).max) / 10
 
 

@@ -145,8 +145,8 @@ def _rescaling(pairs: TensorRows) -> dict[str, Touch]:
         if not moments.finite:
             raise InputError(f"{row.name!r} has values that are not finite: draw it (mode='draw')")
         factor = row.std / moments.std
-        # Nearer than the type's own rounding is as near as it gets.
-        if abs(factor - 1) > torch.finfo(job.tensor.dtype).eps:
+        # Nearer than the rounding of the type, and of the sums, is as near as it gets.
+        if abs(factor - 1) > max(torch.finfo(job.tensor.dtype).eps, 1e-12):
             touches[row.name] = lambda piece, factor=factor: piece.view.mul_(factor)
         else:
             touches[row.name] = _nothing

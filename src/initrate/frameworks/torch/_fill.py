@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from initrate.rule import Slice
+from initrate.rule import BLOCK, Slice
 
-WINDOW = 32_768
-"""How many values are drawn at once: four chunks of a draw. What a thread needs for them, with the
-numbers behind them, is less than the memory of one block of float64; with less, the threads would
-spend their time in handing over to each other."""
+WINDOW = BLOCK
+"""How many values are drawn at once. With fewer, the threads would spend their time in handing over
+to each other."""
 
 Draw = Callable[[int, int], NDArray[np.float32]]
 """(start, size) -> values, counted in the order of the part's shape."""

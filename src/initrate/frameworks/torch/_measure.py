@@ -99,7 +99,7 @@ def _moments(view: torch.Tensor) -> Moments:
     # Not every type of torch has one in NumPy; float32 holds the values of all short ones.
     if view.dtype not in (torch.float32, torch.float64):
         view = view.float()
-    return moments(view.cpu().numpy(), block=WINDOW // 2)
+    return moments(view.cpu().numpy(), block=WINDOW)
 
 
 def _in_order(
