@@ -100,6 +100,32 @@ def test_numbers_that_are_names_of_layers_are_gathered(
     assert "layers.*.weight ×12" in output(["plan", f"{own}:Stack", "--gamma", "0.5"], capsys)
 
 
+def test_include_and_exclude(config: str, capsys: pytest.CaptureFixture[str]):
+    arguments = ["plan", config, "--gamma", "0.5", "--json", "--include", "transformer.h.0.*"]
+    found = json.loads(output([*arguments, "--exclude", "*.c_proj.*"], capsys))
+    drawn = {row["name"] for row in found["rows"] if row["action"] == "draw"}
+    assert drawn == {
+        "transformer.h.0.mlp.c_fc.weight",
+        *(f"transformer.h.0.attn.c_attn.weight#{role}" for role in ("query", "key", "value")),
+    }
+
+
+def test_what_is_not_known_can_be_kept(own: str, capsys: pytest.CaptureFixture[str]):
+    arguments = ["plan", f"{own}:Own", "--gamma", "0.5", "--unknown", "keep", "--json"]
+    found = json.loads(output(arguments, capsys))
+    assert {row["name"]: row["action"] for row in found["rows"]}["kernel"] == "keep"
+
+
+def test_a_config_without_a_class_is_its_base_model_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=11).save_pretrained(tmp_path)
+    assert main(["plan", str(tmp_path / "config.json"), "--gamma", "0.5", "--json"]) == 0
+    found, errors = capsys.readouterr()
+    assert "lm_head" not in found and errors.count("\n") == 1
+    assert errors.startswith("note: ") and "names no architecture" in errors
+
+
 BAD = {
     "no rule": (["--json"], "plan needs a rule: give one, as in --gamma 0.8"),
     "a rate of roles alone": (["--gamma-by-role", "qk=0.5"], "--gamma-by-role is given alone"),
@@ -111,6 +137,8 @@ BAD = {
     "a rule that is none": (["--rule", "gtp2"], "did you mean 'gpt2'"),
     "a rule without a rate": (["--rule", "gpt2", "--gamma", "1"], "it has no gamma"),
     "an unknown option": (["--gama", "1"], "did you mean '--gamma'"),
+    "a pattern that means nothing": (["--gamma", "1", "--include", "hh.*"], "no tensor has such"),
+    "an unknown way": (["--gamma", "1", "--unknown", "skip"], "skip"),
     "a layout of a config": (["--gamma", "1", "--layout", "x.json"], "leave it out"),
 }
 

@@ -15,11 +15,11 @@ from transformers import GPT2LMHeadModel
 
 from initrate.errors import InputError
 from initrate.frameworks import _checkpoint
-from initrate.frameworks._target import open_target
+from initrate.frameworks._target import Which, open_target
 from initrate.frameworks.torch import audit as audit_model
 from initrate.frameworks.torch import plan as plan_model
 from initrate.rule import Rule, named_rule
-from tests.frameworks.checkpoints import RULE, changed_config, gpt2_config, make_checkpoints
+from tests.frameworks.checkpoints import RULE, gpt2_config, make_checkpoints
 
 
 @pytest.fixture(scope="module")
@@ -170,72 +170,19 @@ def test_the_config_of_another_model_is_refused(saved: Path, tmp_path: Path):
         open_target(str(tmp_path / "copy")).audit(RULE)
 
 
-CONFIGS = {
-    "code of its own": ({"auto_map": {"AutoModel": "x.Y"}}, "needs code of its own"),
-    "no type": ({"model_type": None}, "has no model_type"),
-    "a type that is no text": ({"model_type": 3}, "has no model_type"),
-    "an unknown type": ({"model_type": "gpt22"}, "did you mean 'gpt2'"),
-    "an unknown class": ({"architectures": ["GPT22"]}, "names the architecture 'GPT22'"),
-    "a class that is no model": ({"architectures": ["GPT2Config"]}, "names the architecture"),
-    "many layers": ({"n_layer": 10**9}, "n_layer is 1,000,000,000: expected 2,000 at most"),
-    "layers deep inside": (
-        {"text_config": {"num_hidden_layers": 10**6}},
-        "num_hidden_layers is 1,000,000",
-    ),
-    "many positions": ({"n_positions": 10**9}, "n_positions is 1,000,000,000"),
-    "sizes that do not divide": ({"n_head": 7}, "cannot be built"),
-    "a size that is text": ({"n_embd": "64"}, "cannot be built"),
-}
+def test_patterns_choose_among_the_tensors_of_files(saved: Path):
+    which = Which(include=("transformer.h.*",), exclude=("*.bias",))
+    rows = {row.name: row for row in open_target(str(saved / "full")).audit(RULE, which).rows}
+    kept = {name for name, row in rows.items() if row.plan.action == "keep"}
+    assert "transformer.wte.weight" in kept and "transformer.h.0.mlp.c_fc.weight" not in kept
 
 
-@pytest.mark.parametrize("case", CONFIGS)
-def test_a_config_that_gives_no_model(case: str, saved: Path, tmp_path: Path):
-    changes, words = CONFIGS[case]
-    shutil.copytree(saved / "full", tmp_path / "full")
-    path = changed_config(tmp_path, "changed", **changes)
-    with pytest.raises(InputError) as raised:
-        open_target(str(path)).plan(RULE)
-    assert words in str(raised.value) and "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("[1]", "is no config"), ("{", "is not JSON"), ("[" * 10**5, "nested"), ("\xff", "UTF-8")],
-)
-def test_a_config_that_is_none(text: str, words: str, tmp_path: Path):
-    (tmp_path / "config.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(InputError, match=words):
-        open_target(str(tmp_path / "config.json")).plan(RULE)
-
-
-INDEXES = {
-    "no map": ({"metadata": {}}, "has no weight_map"),
-    "an empty map": ({"weight_map": {}}, "has no weight_map"),
-    "a list": ([], "has no weight_map"),
-    "out of the folder": ({"weight_map": {"w": "../m.safetensors"}}, "which is no file beside it"),
-    "an absolute path": ({"weight_map": {"w": "/m.safetensors"}}, "which is no file beside it"),
-    "the parent": ({"weight_map": {"w": ".."}}, "not a plain file"),
-    "a number": ({"weight_map": {"w": 3}}, "which is no file beside it"),
-    "a file that is not there": ({"weight_map": {"w": "x.safetensors"}}, "cannot read"),
-    "a tensor that is not there": (
-        {"weight_map": {"w": "m.safetensors", "v": "m.safetensors"}},
-        "'v' is said to be in m.safetensors, and is not",
-    ),
-    "a tensor it does not name": (
-        {"weight_map": {"v": "m.safetensors"}},
-        "'w' is in m.safetensors, and it says nowhere",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", INDEXES)
-def test_an_index_that_is_not_sound(case: str, tmp_path: Path):
-    table, words = INDEXES[case]
-    save_file({"w": torch.ones(3)}, tmp_path / "m.safetensors")
-    (tmp_path / _checkpoint.INDEX).write_text(json.dumps(table))
-    with pytest.raises(InputError) as raised:
-        open_target(str(tmp_path))
-    assert words in str(raised.value)
+def test_patterns_choose_in_a_bare_file(tmp_path: Path):
+    save_file({"a": torch.ones(3), "b": torch.ones(3)}, tmp_path / "m.safetensors")
+    target = open_target(str(tmp_path / "m.safetensors"))
+    assert [row.name for row in target.audit(None, Which(include=("b",))).rows] == ["b"]
+    with pytest.raises(InputError, match="no tensor has such a name"):
+        target.audit(None, Which(exclude=("c*",)))
 
 
 def test_a_tensor_in_two_shards_is_refused(tmp_path: Path):

@@ -18,6 +18,7 @@ from initrate.study import (
     StudyConfig,
     cells,
     config_digest,
+    config_to_dict,
     default_folder,
     dump_study,
     grid,
@@ -367,3 +368,10 @@ def test_an_axis_that_is_an_empty_table() -> None:
 def test_other_types_are_input_errors(fields: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         StudyConfig(**{"name": "a", "task": variant("34-wrong"), **fields})
+
+
+@pytest.mark.parametrize("found", [{"name": "x"}, "laptop", None])
+def test_what_is_no_study_is_refused(found: object) -> None:
+    for function in (config_to_dict, config_digest, default_folder):
+        with pytest.raises(InputError, match="expected a StudyConfig"):
+            function(found)  # pyright: ignore[reportArgumentType]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json as json_module
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -13,6 +14,7 @@ from initrate.cli._output import write
 from initrate.cli._rules import (
     Gamma,
     GammaByRole,
+    Include,
     LayoutFile,
     RuleName,
     Target,
@@ -49,6 +51,12 @@ class Audit:
     """Another rate for a role or a group of roles, as in qk=0.5."""
     layout: LayoutFile = None
     """The config that says what the tensors of a bare safetensors file are."""
+    include: Include = ()
+    """Only the tensors with such a name, as in 'encoder.*'; the others are kept."""
+    exclude: Include = ()
+    """Not the tensors with such a name, as in '*.bias'; they are kept."""
+    unknown: Literal["refuse", "keep"] = "refuse"
+    """What becomes of a tensor whose role is not known."""
     waive: Waive = ()
     """A code that is no finding here, as in IR107."""
     all: Switch = False
@@ -58,13 +66,16 @@ class Audit:
 
     def run(self) -> int:
         """Print the audit and return the exit code."""
-        from initrate.frameworks._target import open_target
+        from initrate.frameworks._target import Which, open_target
         from initrate.rule import CODES
 
         rule = rule_of_options(self.gamma, self.rule, self.gamma_by_role)
         waive = tuple(code.strip() for codes in self.waive for code in codes.split(","))
         target = open_target(self.target, layout=self.layout)
-        audit = target.audit(rule, waive=waive)
+        which = Which(self.include, self.exclude, self.unknown)
+        audit = target.audit(rule, which, waive=waive)
+        for note in target.notes():
+            print(f"note: {note}", file=sys.stderr)
         if self.json:
             text = {"schema": 1, "target": self.target, **audit.to_dict()}
             write(json_module.dumps(text, indent=2, allow_nan=False))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json as json_module
+import sys
 from dataclasses import dataclass
+from typing import Literal
 
 from initrate.cli._options import Switch
 from initrate.cli._output import write
 from initrate.cli._rules import (
     Gamma,
     GammaByRole,
+    Include,
     LayoutFile,
     RuleName,
     Target,
@@ -37,6 +40,12 @@ class Plan:
     """Another rate for a role or a group of roles, as in qk=0.5."""
     layout: LayoutFile = None
     """The config that says what the tensors of a bare safetensors file are."""
+    include: Include = ()
+    """Only the tensors with such a name, as in 'encoder.*'; the others are kept."""
+    exclude: Include = ()
+    """Not the tensors with such a name, as in '*.bias'; they are kept."""
+    unknown: Literal["refuse", "keep"] = "refuse"
+    """What becomes of a tensor whose role is not known."""
     all: Switch = False
     """A row for every tensor, where else layers share one."""
     json: Switch = False
@@ -44,7 +53,7 @@ class Plan:
 
     def run(self) -> int:
         """Print the plan and return the exit code."""
-        from initrate.frameworks._target import open_target
+        from initrate.frameworks._target import Which, open_target
 
         rule = rule_of_options(self.gamma, self.rule, self.gamma_by_role)
         if rule is None:
@@ -52,7 +61,10 @@ class Plan:
                 "plan needs a rule: give one, as in --gamma 0.8 or --rule gpt2 "
                 "(initrate list rules)"
             )
-        plan = open_target(self.target, layout=self.layout).plan(rule)
+        target = open_target(self.target, layout=self.layout)
+        plan = target.plan(rule, Which(self.include, self.exclude, self.unknown))
+        for note in target.notes():
+            print(f"note: {note}", file=sys.stderr)
         if self.json:
             text = {"schema": 1, "target": self.target, **plan.to_dict()}
             write(json_module.dumps(text, indent=2, allow_nan=False))

@@ -24,6 +24,11 @@ GammaByRole = Annotated[
     tyro.conf.UseAppendAction,
     tyro.conf.arg(metavar="ROLE=GAMMA", help_behavior_hint="(repeatable)"),
 ]
+Include = Annotated[
+    tuple[str, ...],
+    tyro.conf.UseAppendAction,
+    tyro.conf.arg(metavar="PATTERN", help_behavior_hint="(repeatable)"),
+]
 LayoutFile = Annotated[str | None, optional("CONFIG.json", unless="none")]
 
 

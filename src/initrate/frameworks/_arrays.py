@@ -72,6 +72,12 @@ def measure(array: Array, records: Iterable[WeightRecord]) -> dict[str, Moments]
     return {record.key: moments(part_of(array, record.where)) for record in records}
 
 
+def check_force(force: object) -> None:
+    """Raise the error for a `force` that is neither True nor False."""
+    if not isinstance(force, bool):
+        raise InputError(f"force is {force!r}: expected True or False")
+
+
 def refuse_trained(name: str, array: Array) -> None:
     """Raise the error for a norm whose weight or bias is not constant."""
     if array.size and bool((array != array.reshape(-1)[0]).any()):

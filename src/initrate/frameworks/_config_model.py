@@ -41,7 +41,20 @@ class ConfigModel:
         return None if found is None else found[0]
 
 
-def model_of_config(path: Path) -> ConfigModel:
+def config_notes(path: Path) -> list[str]:
+    """Return what is taken for granted where a config names no class of a model."""
+    plain = load_json(path)
+    if not isinstance(plain, dict) or plain.get("architectures"):
+        return []
+    return [
+        f"{shown(path)} names no architecture: taken as its base model, without a head, such as "
+        "the one that gives logits (save the config with its model to have it named)"
+    ]
+
+
+def model_of_config(
+    path: Path, *, include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()
+) -> ConfigModel:
     """Return the model of a config of Hugging Face; code that comes with it is never run."""
     plain = load_json(path)
     if not isinstance(plain, dict):
@@ -74,7 +87,7 @@ def model_of_config(path: Path) -> ConfigModel:
     from initrate.frameworks.torch._multipliers import multipliers
     from initrate.frameworks.torch._walk import walk
 
-    tensors = walk(model)
+    tensors = walk(model, include=include, exclude=exclude)
     records = tuple(record for tensor in tensors for record in tensor.records)
     return ConfigModel(path, model, records, multipliers(tensors))
 

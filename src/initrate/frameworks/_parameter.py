@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 
 from initrate.errors import InputError
 from initrate.frameworks._layout import Axes, Layout, Part, layout_of_class
-from initrate.frameworks._patterns import chosen, patterns
-from initrate.frameworks._words import dense_roles
+from initrate.frameworks._patterns import chosen, patterns, refuse_idle
+from initrate.frameworks._words import dense_roles, table_roles
 from initrate.rule import DENSE_ROLES, EMBEDDING_ROLES, RESIDUAL_ROLES, WeightRecord
 
 MADE_UP = "_"
@@ -17,7 +17,6 @@ MADE_UP = "_"
 
 NORM = Axes(parts=(Part(("norm",)),))
 BIAS = Axes(parts=(Part(("bias",)),))
-_POSITION_WORDS = ("pos", "wpe", "relative_attention_bias")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +74,19 @@ def check_layouts(layouts: Sequence[Layout]) -> None:
     for layout in listed:
         if not isinstance(layout, Layout) or listed is not layouts:
             raise InputError(f"layouts has {layout!r}: expected [Layout('*/Dense_*', kernel=...)]")
+
+
+def refuse_layouts_without_effect(
+    layouts: Sequence[Layout], parameters: Sequence[Parameter]
+) -> None:
+    """Refuse a layout that fits no parameter at all: it is a slip."""
+    for layout in layouts:
+        if not any(p.path[-1] in layout.axes and _fits(layout, p) for p in parameters):
+            raise InputError(
+                f"the layout of {layout.name!r} with {', '.join(map(repr, layout.axes))} fits no "
+                "parameter of the model: expected its class, or a pattern of its path such as "
+                "'*/Dense_*', and its parameter's own name"
+            )
 
 
 def axes_by_user(parameter: Parameter, layouts: Sequence[Layout]) -> Known | None:
@@ -158,9 +170,7 @@ def with_roles(axes: Axes, parameter: Parameter, own_name: bool) -> Axes:
         roles = dense_roles(path, classes[1 : len(path)])
         return replace(axes, parts=(replace(axes.parts[0], roles=roles),))
     if [part.roles for part in axes.parts] == [("token_embedding",)]:
-        last = path[-1] if path else ""
-        if any(word in last.lower() for word in _POSITION_WORDS):
-            return replace(axes, parts=(replace(axes.parts[0], roles=("position",)),))
+        return replace(axes, parts=(replace(axes.parts[0], roles=table_roles(path)),))
     return axes
 
 
@@ -172,6 +182,10 @@ def gather(
 ) -> list[tuple[WeightRecord, ...]]:
     """Return the records of each parameter; its axes, and eps of a norm, are given beside it."""
     included, excluded = patterns("include", include), patterns("exclude", exclude)
+    names = [parameter.name for parameter, _, _ in described]
+    names += [name for others in aliases for name in others]
+    refuse_idle("include", included, names)
+    refuse_idle("exclude", excluded, names)
     weights = {parameter.path: (parameter, axes) for parameter, axes, _ in described}
     found: list[tuple[WeightRecord, ...]] = []
     for (parameter, axes, numbers), others in zip(described, aliases, strict=True):

@@ -16,7 +16,7 @@ from initrate.files import shown
 from initrate.frameworks._checkpoint import CONFIG, folder_tensors
 from initrate.frameworks._safetensors import read_header
 from initrate.measure import Moments
-from initrate.rule import Audit, Plan, Rule
+from initrate.rule import Audit, Plan, Rule, Unknown
 
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 EXPECTED = "a config.json, a model folder, a safetensors file, or module:function"
@@ -34,15 +34,31 @@ class Values:
     """Equal where type, shape and every bit are."""
 
 
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which tensors of a target are meant, and what becomes of one that is not known."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    unknown: Unknown = "refuse"
+
+
+EVERY = Which()
+
+
 class Target(Protocol):
     """A model that a word of the command line names."""
 
-    def plan(self, rule: Rule) -> Plan:
+    def plan(self, rule: Rule, which: Which = EVERY) -> Plan:
         """Return what the rule does with every tensor."""
         ...
 
-    def audit(self, rule: Rule | None, *, waive: Sequence[str] = ()) -> Audit:
+    def audit(self, rule: Rule | None, which: Which = EVERY, *, waive: Sequence[str] = ()) -> Audit:
         """Return what the tensors measure, against the rule or the one written down, or none."""
+        ...
+
+    def notes(self) -> list[str]:
+        """Return what a reader should know of how the target was taken."""
         ...
 
     def values(self) -> Mapping[str, Values]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
+import inspect
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from initrate.errors import InputError
 from initrate.frameworks import _dispatch
 from initrate.frameworks._config_model import told
 from initrate.frameworks._safetensors import eight_bits
-from initrate.frameworks._target import Values
+from initrate.frameworks._target import EVERY, Values, Which
 from initrate.measure import moments
 from initrate.rule import Audit, Plan, Rule
 
@@ -50,6 +51,8 @@ class FunctionTarget:
                         found = getattr(found, part)
                     if not callable(found):
                         raise InputError(f"{name!r} is {type(found).__name__}: expected a function")
+                    if inspect.iscoroutinefunction(found):
+                        raise InputError("is an async function: expected one that returns a model")
                     return cls(name, found())
             except InputError as error:
                 raise InputError(f"{name}: {' '.join(str(error).split())}") from error
@@ -58,13 +61,17 @@ class FunctionTarget:
             except BaseException as error:
                 raise InputError(f"{name} gives no model: {told(error)}") from error
 
-    def plan(self, rule: Rule) -> Plan:
+    def plan(self, rule: Rule, which: Which = EVERY) -> Plan:
         """Return what the rule does with every tensor."""
-        return _dispatch.plan(self.model, rule=rule)
+        return _dispatch.plan(self.model, rule=rule, **asdict(which))
 
-    def audit(self, rule: Rule | None, *, waive: Sequence[str] = ()) -> Audit:
+    def audit(self, rule: Rule | None, which: Which = EVERY, *, waive: Sequence[str] = ()) -> Audit:
         """Return what the tensors measure."""
-        return _dispatch.audit(self.model, rule=rule, waive=waive)
+        return _dispatch.audit(self.model, rule=rule, waive=waive, **asdict(which))
+
+    def notes(self) -> list[str]:
+        """Return nothing: the user has made the model."""
+        return []
 
     def values(self) -> dict[str, Values]:
         """Return what every tensor of the model holds, by its name."""

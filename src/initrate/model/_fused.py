@@ -123,14 +123,24 @@ class _Gelu(torch.autograd.Function):
         ), None
 
 
+def _in_one_type(function: type[torch.autograd.Function], *tensors: Tensor) -> Tensor:
+    """Apply a step in the type of products: autocast would not reach its backward pass."""
+    kind = tensors[0].device.type
+    if not torch.is_autocast_enabled(kind):
+        return function.apply(*tensors)  # pyright: ignore[reportReturnType]
+    dtype = torch.get_autocast_dtype(kind)
+    with torch.autocast(kind, enabled=False):
+        return function.apply(*(x.to(dtype) for x in tensors))  # pyright: ignore[reportReturnType]
+
+
 def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Return softmax(query key^T / sqrt d_k + mask) value, [S, T, d_v], all given as [S, T, d]."""
-    return _Attend.apply(query, key, value)  # pyright: ignore[reportReturnType]
+    return _in_one_type(_Attend, query, key, value)
 
 
 def mix(query: Tensor, states: Tensor) -> Tensor:
     """Return softmax(query states^T) states, [S, H, d], of query [S, H, d] and states [S, T, d]."""
-    return _Mix.apply(query, states)  # pyright: ignore[reportReturnType]
+    return _in_one_type(_Mix, query, states)
 
 
 def relu_(x: Tensor) -> Tensor:

@@ -41,8 +41,7 @@ def under_way(store: Store) -> UnderWay | None:
 
     done = store.parts()
     for bucket in store.plan.buckets:
-        # As the runner names it.
-        checkpoint = store.path / "running" / f"{bucket.id}.checkpoint"
+        checkpoint = store.checkpoint(bucket.id)
         if bucket.id in done or not checkpoint.is_file():
             continue
         steps = next(p.cell.training.steps for p in grid(store.config) if p.id in bucket.cells)

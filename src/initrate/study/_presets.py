@@ -44,8 +44,8 @@ def default_folder(config: StudyConfig) -> Path:
     >>> default_folder(preset("laptop"))
     PosixPath('studies/laptop')
     """
-    name = "".join(c if c.isalnum() or c in "-_+." else "-" for c in config.name).lstrip(".")
     found = config_digest(config)
+    name = "".join(c if c.isalnum() or c in "-_+." else "-" for c in config.name).lstrip(".")
     same = config.name in PRESETS and found == config_digest(preset(config.name))
     return HOME / (name if same else f"{name or 'study'}-{found[:6]}")
 

@@ -186,7 +186,7 @@ class _Session:
         """Return whether the bucket was trained; without leave to go on, its error is raised."""
         planned = self.store.plan.buckets[index]
         place = (planned.id, index, len(self.store.plan.buckets))
-        checkpoint = self.store.path / _folder.RUNNING / f"{planned.id}.checkpoint"
+        checkpoint = self.store.checkpoint(planned.id)
         self.emit(BucketStarted(*place, planned.cells, checkpoint.exists()))
 
         def on_progress(progress: Progress) -> None:

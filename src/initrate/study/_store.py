@@ -51,6 +51,10 @@ class Store:
         folder = _folder.folder_path(path)
         return cls(folder, *_folder.read_study(folder))
 
+    def checkpoint(self, bucket: str) -> Path:
+        """Return where a bucket leaves its checkpoint while it is under way."""
+        return self.path / _folder.RUNNING / f"{bucket}.checkpoint"
+
     @property
     def status(self) -> Literal["done", "running", "unfinished"]:
         """Whether all cells are trained, a process is at work on them, or neither."""

@@ -56,6 +56,11 @@ def dump_study(config: StudyConfig) -> str:
 
 def config_to_dict(config: StudyConfig) -> dict[str, object]:
     """Return a study as plain tables, all fields said: what is written and compared."""
+    if not isinstance(config, StudyConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(
+            f"study is {type(config).__name__}: expected a StudyConfig, as load_study and preset "
+            "give it"
+        )
     protocol: dict[str, object] = {"kind": config.protocol}
     if config.lrs:
         protocol["lrs"] = list(config.lrs)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from initrate.errors import InputError
-from initrate.frameworks.keras import apply, audit
+from initrate.frameworks.keras import Layout, apply, audit
 from initrate.measure import std_interval
 from initrate.rule import Rule
 
@@ -101,6 +101,9 @@ def test_all_or_nothing():
         ({"gamma": 0.5, "mode": "fill"}, "unknown mode"),
         ({"gamma": 0.5, "seed": "1"}, "seed is '1'"),
         ({"gamma": 0.5, "layouts": [3]}, "layouts has 3"),
+        ({"gamma": 0.5, "layouts": [Layout("Own", w=("in", "out"))]}, "fits no parameter"),
+        ({"gamma": 0.5, "exclude": "*.biass"}, "no tensor has such a name"),
+        ({"gamma": 0.5, "force": 1}, "force is 1"),
     ],
 )
 def test_bad_options_leave_the_model(options: dict[str, Any], message: str):

@@ -264,3 +264,16 @@ def test_a_factor_that_would_turn_a_weight_round_is_refused_before_anything_chan
         optimizer.step()
     assert torch.equal(model.weight, before)
     assert handle.step == 4
+
+
+@pytest.mark.parametrize("changes", [{"decay_step": "x"}, {"decay_of": None}, {"decay_sum": []}])
+def test_a_loaded_state_that_is_no_decay_of_ours_is_refused(changes: dict[str, object]):
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
+    independent_decay(optimizer)
+    optimizer.param_groups[0].update(changes)
+    before = model.weight.detach().clone()
+    model.weight.grad = torch.ones_like(model.weight)
+    with pytest.raises(InputError, match="expected three numbers"):
+        optimizer.step()
+    assert torch.equal(model.weight, before)

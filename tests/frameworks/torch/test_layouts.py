@@ -164,3 +164,19 @@ def test_a_plan_and_an_audit_print_as_tables() -> None:
     assert text.splitlines()[0].startswith("name") and "0.125" in text and len(text) < 400
     text = str(initrate.apply(model, gamma=0.5))
     assert "as planned" in text and text.splitlines()[-1].startswith("rule formula")
+
+
+def test_modules_that_no_walk_can_pass_are_refused() -> None:
+    class Unmade(nn.Module):
+        def __init__(self) -> None:
+            pass
+
+    loop = nn.Sequential(nn.Linear(2, 2))
+    loop.add_module("again", nn.Sequential(loop))
+    for model, message in (
+        (Unmade(), r"Unmade was made without super\(\)"),
+        (nn.ModuleList([Unmade()]), r"Unmade was made without super\(\)"),
+        (loop, "Sequential holds itself"),
+    ):
+        with pytest.raises(InputError, match=message):
+            plan(model, gamma=0.5)

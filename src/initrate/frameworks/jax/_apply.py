@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from initrate.errors import unknown as unknown_word
-from initrate.frameworks._arrays import measure, new_values, refuse_trained
+from initrate.frameworks._arrays import check_force, measure, new_values, refuse_trained
 from initrate.frameworks._layout import Layout
 from initrate.frameworks.jax._leaf import check_values, like
 from initrate.frameworks.jax._nnx import is_nnx_module
@@ -60,6 +60,7 @@ def apply(
     """
     if mode not in get_args(Mode):
         raise unknown_word("mode", mode, get_args(Mode))
+    check_force(force)
     chosen = needed_rule(gamma, rule)
     tensors = tensors_of(
         tree,

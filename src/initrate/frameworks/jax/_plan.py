@@ -8,7 +8,12 @@ from typing import Any
 
 from initrate.errors import InputError
 from initrate.frameworks._layout import Axes, Layout
-from initrate.frameworks._parameter import check_layouts, gather, is_table
+from initrate.frameworks._parameter import (
+    check_layouts,
+    gather,
+    is_table,
+    refuse_layouts_without_effect,
+)
 from initrate.frameworks.jax._describe import describe, eps_of
 from initrate.frameworks.jax._leaf import Leaf, once
 from initrate.frameworks.jax._linen import learn
@@ -53,6 +58,7 @@ def tensors_of(
         if module is None and example is not None:
             raise InputError("example is given without module: give the flax.linen module too")
         leaves = tree_leaves(tree, None if module is None else learn(module, example))
+    refuse_layouts_without_effect(layouts, [leaf.parameter for leaf in leaves])
     chosen: list[tuple[Leaf, Axes]] = []
     aliases: list[tuple[str, ...]] = []
     groups = once(leaves)

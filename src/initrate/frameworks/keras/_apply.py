@@ -10,7 +10,14 @@ import numpy as np
 
 from initrate.errors import InputError
 from initrate.errors import unknown as unknown_word
-from initrate.frameworks._arrays import SHORT, Array, measure, new_values, refuse_trained
+from initrate.frameworks._arrays import (
+    SHORT,
+    Array,
+    check_force,
+    measure,
+    new_values,
+    refuse_trained,
+)
 from initrate.frameworks._layout import Layout
 from initrate.frameworks.keras._plan import LayerTensor, Patterns, tensors_of
 from initrate.measure import Moments
@@ -48,6 +55,7 @@ def apply(
     """
     if mode not in get_args(Mode):
         raise unknown_word("mode", mode, get_args(Mode))
+    check_force(force)
     chosen = needed_rule(gamma, rule)
     tensors = tensors_of(model, layouts=layouts, include=include, exclude=exclude)
     records = [record for tensor in tensors for record in tensor.records]

@@ -18,6 +18,7 @@ from initrate.frameworks._parameter import (
     fitted,
     gather,
     is_table,
+    refuse_layouts_without_effect,
     refused,
     with_roles,
 )
@@ -57,6 +58,8 @@ def tensors_of(
     groups: dict[int, list[Place]] = {}
     for place in walk(model):
         groups.setdefault(id(place.variable), []).append(place)
+    everywhere = [place.parameter for group in groups.values() for place in group]
+    refuse_layouts_without_effect(layouts, everywhere)
     everything_frozen = all(not group[0].variable.trainable for group in groups.values())
     chosen: list[tuple[Parameter, Axes]] = []
     aliases: list[tuple[str, ...]] = []

@@ -117,8 +117,16 @@ class _StepHook:
 
     def _number(self, group: Group) -> float:
         """Return the weight decay of a group at its next step."""
-        step = int(group["decay_step"])
-        number = float(group["decay_of"]) * decay_factor(self.schedule, step)
+        try:
+            step, own = int(group["decay_step"]), float(group["decay_of"])
+            float(group["decay_sum"])
+        except (KeyError, TypeError, ValueError):
+            found = {key: group.get(key) for key in _KEYS}
+            raise InputError(
+                f"the state that the optimizer has loaded has {found}: expected three numbers, as "
+                "an attached decay writes them"
+            ) from None
+        number = own * decay_factor(self.schedule, step)
         if self.mode == "independent" and number > 1:
             raise InputError(f"weight decay at step {step} {_TOO_MUCH.format(number)}")
         return number

@@ -52,7 +52,9 @@ def far_from_equal(loss: float, expected: float, logits: torch.Tensor) -> list[F
     positions = max(1, logits.numel() // logits.shape[-1])
     std = float(logits.detach().float().std())
     sampling = min(4 * std / math.sqrt(positions), _FAR)
-    if loss > expected + _FAR + sampling or not math.isfinite(loss):
+    if not math.isfinite(loss):
+        cause = "labels that are all ignored, or values that overflow, make such a loss"
+    elif loss > expected + _FAR + sampling:
         cause = f"the logits, of std {std:.2f}, are too large: make the last map, or embeddings "
         cause += "tied to it, smaller"
     elif loss < expected - min(_FAR, expected / 2) - sampling:

@@ -68,9 +68,13 @@ def run_jobs(jobs: Sequence[Job]) -> list[Moments]:
     back from the tensor. The sums are taken in one order, whatever the number of threads.
     """
     found = [NOTHING] * len(jobs)
+
+    def add(outcome: tuple[int, Moments]) -> None:
+        index, part = outcome
+        found[index] += part
+
     with kept_memory():
-        for index, part in _in_order(_tasks(jobs), _work, torch.get_num_threads()):
-            found[index] += part
+        _in_order(_tasks(jobs), _work, add, torch.get_num_threads())
     return add_up([job.tensor for job in jobs], found)
 
 
@@ -103,21 +107,34 @@ def _moments(view: torch.Tensor) -> Moments:
 
 
 def _in_order(
-    tasks: Iterable[_Task], work: Callable[[_Task], tuple[int, Moments]], n_threads: int
-) -> list[tuple[int, Moments]]:
-    """Return the outcomes in the order of the tasks, which are made as they are needed."""
+    tasks: Iterable[_Task],
+    work: Callable[[_Task], tuple[int, Moments]],
+    take: Callable[[tuple[int, Moments]], None],
+    n_threads: int,
+) -> None:
+    """Work on several threads, and take the outcomes in the order of the tasks.
+
+    Tasks are made as they are needed, and outcomes are kept no longer than those before them.
+    """
     numbered, lock = enumerate(tasks), threading.Lock()
-    done: dict[int, tuple[int, Moments]] = {}
+    waiting: dict[int, tuple[int, Moments]] = {}
+    following = 0
     failed: list[BaseException] = []
 
     def worker() -> None:
+        nonlocal following
         try:
             while not failed:
                 with lock:
                     number, task = next(numbered, (-1, None))
                 if task is None:
                     return
-                done[number] = work(task)
+                outcome = work(task)
+                with lock:
+                    waiting[number] = outcome
+                    while following in waiting:
+                        take(waiting.pop(following))
+                        following += 1
         except BaseException as error:
             failed.append(error)
 
@@ -129,4 +146,3 @@ def _in_order(
         thread.join()
     if failed:
         raise failed[0]
-    return [done[number] for number in sorted(done)]

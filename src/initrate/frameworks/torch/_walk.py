@@ -73,6 +73,7 @@ def walk(
         raise InputError(f"model is {type(model).__name__}: expected a torch.nn.Module")
     if isinstance(model, torch.jit.ScriptModule):
         raise InputError("model is a ScriptModule, whose parts are not known: take what it is of")
+    _refuse_unmade(model)
     if not isinstance(layouts, list | tuple):
         raise InputError(f"layouts is {layouts!r}: expected a list of Layout(...)")
     for layout in layouts:
@@ -100,6 +101,20 @@ def walk(
         _tensor(places, layouts, include, exclude, trace, everything_frozen=frozen)
         for places in storages.values()
     ]
+
+
+def _refuse_unmade(model: nn.Module) -> None:
+    """Refuse modules that were never set up, or that hold themselves: no walk of them ends."""
+    stack: list[tuple[nn.Module, frozenset[int]]] = [(model, frozenset())]
+    while stack:
+        module, above = stack.pop()
+        name = type(module).__name__
+        if "_modules" not in vars(module):
+            raise InputError(f"{name} was made without super().__init__(): call it there first")
+        if id(module) in above:
+            raise InputError(f"{name} holds itself, by way of its children: expected a tree")
+        inside = above | {id(module)}
+        stack += [(child, inside) for child in module._modules.values() if child is not None]
 
 
 def _places(model: nn.Module) -> Iterator[_Place]:
