@@ -1,1 +1,1 @@
-"""Benchmarks of the training engine, and the plain way that it is measured against."""
+"""Benchmarks: the long form of `initrate bench`, and what else is measured now and then."""

@@ -55,7 +55,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]):
     output = capsys.readouterr().out
     assert all(
         f"\n  {name} " in output
-        for name in ("phase", "run", "report", "plan", "audit", "diff", "list")
+        for name in ("phase", "run", "boundary", "report", "plan", "audit", "diff", "bench", "list")
     )
 
 
@@ -64,7 +64,9 @@ def test_no_command_is_bad_input(capsys: pytest.CaptureFixture[str]):
     assert "usage: initrate COMMAND" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["phase", "run", "report", "plan", "audit", "diff", "list"])
+@pytest.mark.parametrize(
+    "command", ["phase", "run", "boundary", "report", "plan", "audit", "diff", "bench", "list"]
+)
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])
@@ -136,6 +138,6 @@ def test_the_process_ends_with_the_exit_code(tmp_path: Path):
     code, output, errors = run("lisst", "rules", cwd=tmp_path)
     assert (code, output) == (2, "")
     assert errors == (
-        "error: unknown command 'lisst': did you mean 'list'? known: phase, run, report, "
-        "plan, audit, diff, list\n"
+        "error: unknown command 'lisst': did you mean 'list'? known: phase, run, boundary, report, "
+        "plan, audit, diff, bench, list\n"
     )

@@ -12,6 +12,7 @@ import pytest
 
 from docs.tables import TABLES, renewed
 from initrate import cli
+from initrate.cli._boundary import Boundary
 from initrate.cli._phase import Phase
 from initrate.cli._run import Run
 from initrate.study import load_study
@@ -68,6 +69,8 @@ def test_commands_are_valid(page: str, line: str, monkeypatch: pytest.MonkeyPatc
         command = cli.parsed(words[1:])
         if isinstance(command, Phase | Run):
             assert command.config().axes
+        if isinstance(command, Boundary):
+            assert command.search().rows
     else:
         assert (ROOT / words[0]).exists()
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, GPT2Model
 
-from benchmarks.plain import PlainDecoder
+from initrate.bench import PlainDecoder
 from initrate.errors import InputError
 from initrate.model import ModelConfig, from_gpt2, initialize, logits, tensor_specs, to_gpt2
 from initrate.rule import Rule

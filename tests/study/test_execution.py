@@ -16,6 +16,7 @@ from initrate.rule import Rule
 from initrate.study import (
     Cell,
     ExecutionPlan,
+    PlannedBucket,
     StudyConfig,
     cells,
     cost,
@@ -23,11 +24,13 @@ from initrate.study import (
     measure_speed,
     plan_execution,
     preset,
+    read_plan,
     run,
     step_operations,
 )
 from initrate.tasks import variant
 from initrate.training import Bucket, Lane, Seeds, Training
+from tests.study import standin
 
 
 def _buckets(config: StudyConfig, **options: object) -> list[list[Cell]]:
@@ -191,3 +194,43 @@ def test_a_memory_limit_has_bounds(config: StudyConfig, limit: Any) -> None:
 
 def test_the_largest_memory_limit(config: StudyConfig) -> None:
     assert plan_execution(config, memory_limit=1e9).buckets
+
+
+def test_a_plan_is_replayed(config: StudyConfig, tmp_path: Path) -> None:
+    """The file of another folder gives its buckets, and the options beside it are refused."""
+    limit = 1.5 * max(cost(cell).memory for cell in cells(config)) / 2**30
+    first = run(config, tmp_path / "a", memory_limit=limit, threads=1, train=standin.train)
+    assert len(first.plan.buckets) > len(plan_execution(config).buckets)
+    plan = read_plan(tmp_path / "a" / "execution.json")
+    again = run(config, tmp_path / "b", plan=plan, train=standin.train)
+    assert again.plan == first.plan != plan_execution(config)
+    assert run(config, tmp_path / "b", plan=plan, train=standin.train).plan == plan
+    beside: list[dict[str, Any]] = [{"threads": 2}, {"dtype": "float64"}, {"memory_limit": 1.0}]
+    for options in beside:
+        with pytest.raises(InputError, match="which says it too: give one of the two"):
+            run(config, tmp_path / "c", plan=plan, train=standin.train, **options)
+    with pytest.raises(InputError, match="begun with another execution plan"):
+        run(config, tmp_path / "b", plan=plan_execution(config), train=standin.train)
+    with pytest.raises(InputError, match="is of other cells than the study"):
+        run(replace(config, seeds=(9,)), tmp_path / "c", plan=plan, train=standin.train)
+    with pytest.raises(InputError, match="expected an ExecutionPlan"):
+        run(config, tmp_path / "c", plan="a", train=standin.train)  # pyright: ignore[reportArgumentType]
+    mixed = replace(
+        plan, buckets=(PlannedBucket("0000-00000000", tuple(p.id for p in grid(config))),)
+    )
+    with pytest.raises(InputError, match="cells of several shapes in the bucket 0000-00000000"):
+        run(config, tmp_path / "c", plan=mixed, train=standin.train)
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("[]", "holds no table"), ("{", "is not JSON"), ("{}", "expected the keys"), (None, "cannot")],
+)
+def test_a_file_that_is_no_plan(text: str | None, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "execution.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(InputError, match=words) as caught:
+        read_plan(file)
+    assert "\n" not in str(caught.value)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.plain import PlainDecoder, plain_optimizer, plain_step
+from initrate.bench import PlainDecoder, plain_optimizer, plain_step
 from initrate.model import initialize
 from initrate.training import Bucket
 

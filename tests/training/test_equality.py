@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.plain import PlainDecoder, plain_learning_rate
+from initrate.bench import PlainDecoder, plain_learning_rate
 from initrate.model import ModelConfig, initialize, logits
 from initrate.rule import Rule
 from initrate.training import Bucket, Execution, Lane, Seeds, Training, train, window

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from benchmarks.plain import (
+from initrate.bench import (
     PlainDecoder,
     plain_decay,
     plain_learning_rate,
@@ -124,11 +124,6 @@ def test_post_norm_agrees_with_torch_encoder_layers() -> None:
         layer.load_state_dict(renamed)
         x = layer(x, src_mask=mask)
     torch.testing.assert_close(plain(tokens()), plain.unembedding(x), rtol=1e-4, atol=1e-4)
-
-
-def test_last_only_is_the_last_of_all() -> None:
-    plain = random_model(ModelConfig(d_model=8, d_k=4, d_v=4, d_ff=8))
-    torch.testing.assert_close(plain(tokens(), last_only=True), plain(tokens())[:, -1:])
 
 
 def test_canonical_weights_survive_loading() -> None:

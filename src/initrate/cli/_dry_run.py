@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from initrate.cli._options import ExecutionOptions
+from initrate.cli._options import StudyOptions
 from initrate.cli._output import show, tell, write
 from initrate.files import refused, shown
 from initrate.report import count_of
@@ -50,7 +50,7 @@ class Size:
     """To expect, at the speed that was measured."""
 
 
-def dry_run(config: StudyConfig, options: ExecutionOptions, folder: Path) -> int:
+def dry_run(config: StudyConfig, options: StudyOptions, folder: Path) -> int:
     """Print what the study would take and return the exit code.
 
     What the run itself would refuse is refused here, before anything is measured.
@@ -62,6 +62,7 @@ def dry_run(config: StudyConfig, options: ExecutionOptions, folder: Path) -> int
         threads=options.threads,
         device=options.device,
         dtype=options.dtype,
+        plan=options.plan(),
     )
     check_may_write(folder)
     sizes: list[Size] = []

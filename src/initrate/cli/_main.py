@@ -29,10 +29,12 @@ class _Entry(NamedTuple):
 COMMANDS = {
     "phase": _Entry("_phase", "Phase", "train the diagram of rate and depth, and write its report"),
     "run": _Entry("_run", "Run", "train any grid: a study file, or a preset"),
+    "boundary": _Entry("_boundary", "Boundary", "find where a label begins, with few of the cells"),
     "report": _Entry("_report", "Report", "write the report of a study folder, or of the demo"),
     "plan": _Entry("_plan", "Plan", "show what a rule does with every tensor of a model"),
     "audit": _Entry("_audit", "Audit", "measure the weights of a model, against a rule or none"),
     "diff": _Entry("_diff", "Diff", "compare two models tensor by tensor"),
+    "bench": _Entry("_bench", "Bench", "measure how fast this machine trains, beside other ways"),
     "list": _Entry("_list", "List", "show names: rules, presets, shapes, tasks, fields"),
 }
 

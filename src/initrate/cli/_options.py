@@ -13,7 +13,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 from initrate.errors import InputError
 
 if TYPE_CHECKING:
-    from initrate.study import StudyConfig
+    from initrate.study import ExecutionPlan, StudyConfig
 
 MOST_MEMORY = 1_000_000
 """GiB; what is above it is no memory of a machine."""
@@ -100,7 +100,10 @@ class ExecutionOptions:
     """What the models of a bucket may take; it decides how many are trained together."""
     device: Annotated[str | None, optional("DEVICE", unless="cpu")] = None
     """Where the models are trained: cpu, cuda, cuda:1 or mps."""
-    dtype: Literal["float32", "float64", "bfloat16"] = "float32"
+    dtype: Annotated[
+        Literal["float32", "float64", "bfloat16"] | None,
+        optional("{float32,float64,bfloat16}", unless="float32"),
+    ] = None
     """Type of the numbers; bfloat16 is for GPUs that have it."""
     on_error: Literal["stop", "continue"] = "stop"
     """Whether a bucket that fails ends the study."""
@@ -113,6 +116,20 @@ class ExecutionOptions:
                 f"--memory-limit is {self.memory_limit:g}: expected GiB above zero, "
                 f"{MOST_MEMORY:,} at most"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyOptions(ExecutionOptions):
+    """How one study is run, with the choice of a plan that was made before."""
+
+    execution: Annotated[Path | None, optional("FILE", unless="a plan is made")] = None
+    """The execution.json of a study of the same cells, to be replayed: buckets, threads, types."""
+
+    def plan(self) -> ExecutionPlan | None:
+        """Return the plan of the file, or None where none is named."""
+        from initrate.study import read_plan
+
+        return None if self.execution is None else read_plan(self.execution)
 
 
 def apply_settings(

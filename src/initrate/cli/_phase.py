@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from initrate.cli._options import (
-    ExecutionOptions,
     SeedOptions,
     Settings,
+    StudyOptions,
     apply_settings,
     optional,
 )
@@ -51,15 +51,13 @@ class Phase:
     """Learning rates of the protocol best-lr."""
     settings: Settings = ()
     """Any field, as in weight_decay=0.1; several values, as in lr=1e-3,2e-3, make an axis."""
-    execution: Annotated[ExecutionOptions, tyro.conf.arg(name="")] = field(
-        default_factory=ExecutionOptions
-    )
+    options: Annotated[StudyOptions, tyro.conf.arg(name="")] = field(default_factory=StudyOptions)
 
     def run(self) -> int:
         """Train the diagram and return the exit code."""
         from initrate.cli._study import run_study
 
-        return run_study(self.config(), self.execution, advise=True)
+        return run_study(self.config(), self.options, advise=True)
 
     def config(self) -> StudyConfig:
         """Return the study that the options say."""

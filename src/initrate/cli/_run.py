@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from initrate.cli._options import (
-    ExecutionOptions,
     SeedOptions,
     Settings,
+    StudyOptions,
     apply_settings,
     optional,
 )
@@ -34,15 +34,13 @@ class Run:
     seeds: Annotated[SeedOptions, tyro.conf.arg(name="")] = field(default_factory=SeedOptions)
     settings: Settings = ()
     """Any field, as in weight_decay=0.1; several values, as in lr=1e-3,2e-3, make an axis."""
-    execution: Annotated[ExecutionOptions, tyro.conf.arg(name="")] = field(
-        default_factory=ExecutionOptions
-    )
+    options: Annotated[StudyOptions, tyro.conf.arg(name="")] = field(default_factory=StudyOptions)
 
     def run(self) -> int:
         """Train the study and return the exit code."""
         from initrate.cli._study import run_study
 
-        return run_study(self.config(), self.execution)
+        return run_study(self.config(), self.options)
 
     def config(self) -> StudyConfig:
         """Return the study that the file or the preset says, with `--set` upon it."""

@@ -9,7 +9,7 @@ from initrate.cli._display import display
 from initrate.cli._dry_run import dry_run
 from initrate.cli._interrupt import stop_on_signal
 from initrate.cli._next import next_step
-from initrate.cli._options import ExecutionOptions
+from initrate.cli._options import StudyOptions
 from initrate.cli._output import tell, write
 from initrate.cli._results import print_results, results
 from initrate.files import shown
@@ -17,7 +17,7 @@ from initrate.report import check_report_place
 from initrate.study import Store, StudyConfig, default_folder, folder_path, run
 
 
-def run_study(config: StudyConfig, options: ExecutionOptions, *, advise: bool = False) -> int:
+def run_study(config: StudyConfig, options: StudyOptions, *, advise: bool = False) -> int:
     """Train the study, write its report, print its results; return the exit code.
 
     With `advise`, the last line says what to do next.
@@ -38,6 +38,7 @@ def run_study(config: StudyConfig, options: ExecutionOptions, *, advise: bool = 
                 memory_limit=options.memory_limit,
                 device=options.device,
                 dtype=options.dtype,
+                plan=options.plan(),
                 on_error=options.on_error,
                 should_stop=should_stop,
             )
@@ -48,7 +49,7 @@ def run_study(config: StudyConfig, options: ExecutionOptions, *, advise: bool = 
     return _finish(store, options, advise)
 
 
-def _finish(store: Store, options: ExecutionOptions, advise: bool) -> int:
+def _finish(store: Store, options: StudyOptions, advise: bool) -> int:
     from initrate.report import build_report
 
     # JSON on standard output says that all went well: it comes after whatever may fail.

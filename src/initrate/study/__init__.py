@@ -23,7 +23,7 @@ from initrate.study._events import (
     StudyDone,
     StudyStarted,
 )
-from initrate.study._execution import ExecutionPlan, PlannedBucket, plan_execution
+from initrate.study._execution import ExecutionPlan, PlannedBucket, plan_execution, read_plan
 from initrate.study._folder import folder_path, reading
 from initrate.study._label import LABELS, Thresholds, Verdict, at_floor, label
 from initrate.study._notes import study_notes
@@ -80,6 +80,7 @@ __all__ = [
     "preset",
     "preset_text",
     "prospect",
+    "read_plan",
     "reading",
     "relabel",
     "run",

@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal, cast, get_args
 
 from initrate.errors import InputError, StoreError, unknown, whole_number
+from initrate.files import load_json, shown
 from initrate.model import ModelConfig
 from initrate.study._config import GridPoint, StudyConfig, grid
 from initrate.study._cost import cost
@@ -86,6 +88,37 @@ class ExecutionPlan:
         if len({*ids}) < len(ids):
             raise StoreError("the execution plan names a bucket twice: expected each once")
         return plan
+
+
+def read_plan(file: Path | str) -> ExecutionPlan:
+    """Return the execution plan of a file, such as the `execution.json` of a study."""
+    path = Path(file)
+    found = load_json(path)
+    if not isinstance(found, Mapping):
+        raise InputError(f"{shown(path)} holds no table: expected an execution plan")
+    try:
+        return ExecutionPlan.from_dict(cast("Mapping[str, object]", found))
+    except InputError as error:
+        raise InputError(f"{shown(path)}: {error}") from error
+
+
+def check_plan(plan: ExecutionPlan, config: StudyConfig) -> None:
+    """Check that a plan that was given trains the cells of this study, equal shapes together."""
+    points = {point.id: point for point in grid(config)}
+    planned = [cell for bucket in plan.buckets for cell in bucket.cells]
+    if sorted(planned) != sorted(points):
+        missing = len(points.keys() - set(planned))
+        other = len([cell for cell in planned if cell not in points])
+        raise InputError(
+            f"the execution plan is of other cells than the study: {missing} of its {len(points)} "
+            f"are missing, and {other} others are there; take the plan of a study of the same cells"
+        )
+    for bucket in plan.buckets:
+        if len({_shared(points[cell]) for cell in bucket.cells}) > 1:
+            raise InputError(
+                f"the execution plan has cells of several shapes in the bucket {bucket.id}: "
+                "expected models of one shape, trained by one recipe"
+            )
 
 
 def plan_execution(

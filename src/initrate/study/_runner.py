@@ -31,6 +31,7 @@ from initrate.study._execution import (
     PlannedBucket,
     check_memory,
     check_options,
+    check_plan,
     check_there,
     plan_execution,
 )
@@ -69,6 +70,7 @@ def run(
     memory_limit: float | None = None,
     dtype: Dtype | None = None,
     device: str | None = None,
+    plan: ExecutionPlan | None = None,
     on_error: OnError = "stop",
     should_stop: Callable[[], bool] | None = None,
     thresholds: Thresholds | None = None,
@@ -80,7 +82,9 @@ def run(
     same study. When `should_stop` says so, the running bucket is checkpointed and
     `training.Interrupted` is raised; the same call goes on from there. With
     `on_error="continue"` a bucket that fails is reported and left for the next run.
-    `memory_limit` is in GiB; `train` stands in for the engine, in tests or elsewhere.
+    `memory_limit` is in GiB. A `plan`, as `read_plan` gives it, is replayed in place of the options
+    before it: same buckets, threads and types give the same bits. `train` stands in for the engine,
+    in tests or elsewhere.
     """
     if not isinstance(on_error, str) or on_error not in get_args(OnError):
         raise unknown("on_error", on_error, get_args(OnError))
@@ -91,7 +95,9 @@ def run(
     path = _folder.folder_path(folder)
     options = {"threads": threads, "dtype": dtype, "device": device}
     given = {name: option for name, option in options.items() if option is not None}
-    known = prospect(config, path, memory_limit=memory_limit, there=train is None, **given)
+    known = prospect(
+        config, path, memory_limit=memory_limit, plan=plan, there=train is None, **given
+    )
     if known.store is None:
         begin(path, config, known.plan, Thresholds() if thresholds is None else thresholds)
     store = known.store or _same(path, config, given)
@@ -122,6 +128,7 @@ def prospect(
     folder: Path | str,
     *,
     memory_limit: float | None = None,
+    plan: ExecutionPlan | None = None,
     there: bool = True,
     **given: object,
 ) -> Prospect:
@@ -131,14 +138,33 @@ def prospect(
     """
     path = _folder.folder_path(folder)
     given = {name: option for name, option in given.items() if option is not None}
+    if plan is not None:
+        _check_replay(plan, config, {**given, "memory_limit": memory_limit})
     if not is_new(path):
         check_memory(memory_limit)
         store = _same(path, config, given)
+        if plan not in (None, store.plan):
+            raise InputError(
+                f"{shown(path)} was begun with another execution plan: go on without one, or begin "
+                "anew in another folder"
+            )
         return Prospect(store.plan, store)
-    plan = plan_execution(config, memory_limit=memory_limit, **given)  # pyright: ignore[reportArgumentType]
+    if plan is None:
+        plan = plan_execution(config, memory_limit=memory_limit, **given)  # pyright: ignore[reportArgumentType]
     if there:
         check_there(plan.device)
     return Prospect(plan, None)
+
+
+def _check_replay(plan: ExecutionPlan, config: StudyConfig, given: Mapping[str, object]) -> None:
+    if not isinstance(plan, ExecutionPlan):
+        raise InputError(f"plan is {plan!r}: expected an ExecutionPlan, as read_plan gives it")
+    said = [name for name, option in given.items() if option is not None]
+    if said:
+        raise InputError(
+            f"{said[0]} is given beside an execution plan, which says it too: give one of the two"
+        )
+    check_plan(plan, config)
 
 
 def _same(path: Path, config: StudyConfig, given: Mapping[str, object]) -> Store:

@@ -1,7 +1,7 @@
-"""The plain way: one textbook decoder, autograd and torch.optim, one model after another.
+"""The plain way: one textbook decoder, as an `nn.Module`.
 
-It shares no code with the batched engine, only the meaning of `ModelConfig` and `Training`. The
-tests take it as the oracle of the engine's numbers, the benchmark as the way to be faster than.
+It shares no code with the batched engine, only the meaning of `ModelConfig`. The tests take it as
+the oracle of the engine's numbers, the benchmark as the way to be faster than.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from initrate.model import ModelConfig
-from initrate.training import Training
 
 
 class Attention(nn.Module):
@@ -71,7 +70,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the feed-forward output, of the shape of x."""
-        hidden = self.get_submodule("in")(x)
+        hidden = getattr(self, "in")(x)
         if self.activation == "relu":
             hidden = hidden.relu()
         elif self.activation == "gelu":
@@ -140,15 +139,13 @@ class PlainDecoder(nn.Module):
         if config.tied:
             self.unembedding.weight = self.token_embedding.weight
 
-    def forward(self, tokens: Tensor, *, last_only: bool = False) -> Tensor:
-        """Return the logits [batch, length, vocabulary], or [batch, 1, vocabulary] of the last."""
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the logits [batch, length, vocabulary] of tokens [batch, length]."""
         x = self.token_embedding(tokens)
         if self.config.positions == "learned":
             x = x + self.position_embedding.weight[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x)
-        if last_only:
-            x = x[:, -1:]
         if self.config.norm_position == "pre":
             x = self.final_norm(x)
         return self.unembedding(x)
@@ -179,103 +176,3 @@ def is_linear(name: str) -> bool:
     """
     inside = name == "unembedding.weight" or ".attention." in name or ".mlp." in name
     return inside and name.endswith(".weight")
-
-
-def plain_learning_rate(training: Training, step: int) -> float:
-    """Return the learning rate of update number `step`, counted from 0.
-
-    >>> plain_learning_rate(Training(lr=0.1, warmup_steps=10), 4)
-    0.05
-    """
-    done, peak = step + 1, training.lr
-    final = training.lr_final_fraction * peak if training.lr_final is None else training.lr_final
-    if done <= training.warmup_steps:
-        return training.lr_start + (peak - training.lr_start) * done / training.warmup_steps
-    share = (done - training.warmup_steps) / (training.steps - training.warmup_steps)
-    if training.schedule == "constant":
-        return peak
-    if training.schedule == "linear":
-        return (1 - share) * peak + share * final
-    return final + (peak - final) * math.cos(math.pi * share / 2) ** 2
-
-
-def plain_decay(training: Training, step: int) -> float:
-    """Return the weight decay of update number `step`.
-
-    >>> plain_decay(Training(weight_decay=0.1, decay_schedule=((5, 0.0),)), 5)
-    0.0
-    """
-    factor = 1.0
-    for first, new_factor in training.decay_schedule:
-        if step >= first:
-            factor = new_factor
-    return training.weight_decay * factor
-
-
-def plain_optimizer(model: PlainDecoder, training: Training) -> torch.optim.Optimizer:
-    """Return AdamW or SGD over two groups of parameters: first those that decay."""
-    decaying, others = [], []
-    for name, parameter in model.named_parameters():
-        embedding = name.startswith(("token_embedding", "position_embedding", "unembedding"))
-        decays = {
-            "all": True,
-            "matrices": parameter.ndim == 2,
-            "not_embeddings": parameter.ndim == 2 and not embedding,
-        }[training.decay]
-        (decaying if decays else others).append(parameter)
-    groups = [{"params": decaying}, {"params": others}]
-    # Decay is set anew at every step: torch's own for coupled AdamW, by hand for the rest.
-    if training.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=1.0, momentum=training.momentum)
-    betas = (training.beta1, training.beta2)
-    return torch.optim.AdamW(groups, lr=1.0, betas=betas, eps=training.eps, weight_decay=0.0)
-
-
-def plain_loss(
-    model: PlainDecoder,
-    training: Training,
-    tokens: Tensor,
-    targets: Tensor,
-    *,
-    last_only: bool = False,
-) -> Tensor:
-    """Return the mean cross-entropy over the positions that the recipe asks.
-
-    With `last_only` a loss at the last position asks for the logits of no other.
-    """
-    if training.loss == "last":
-        return functional.cross_entropy(model(tokens, last_only=last_only)[:, -1], targets)
-    answers = torch.cat([tokens[:, 1:], targets[:, None]], dim=1)
-    asked = list(training.loss_positions) or list(range(tokens.shape[1]))
-    logits = model(tokens)[:, asked]
-    return functional.cross_entropy(logits.flatten(0, 1), answers[:, asked].flatten())
-
-
-def plain_step(
-    model: PlainDecoder,
-    optimizer: torch.optim.Optimizer,
-    *,
-    training: Training,
-    step: int,
-    tokens: Tensor,
-    targets: Tensor,
-    last_only: bool = False,
-) -> float:
-    """Return the loss before update number `step`, having made that update."""
-    optimizer.zero_grad()
-    loss = plain_loss(model, training, tokens, targets, last_only=last_only)
-    loss.backward()
-    if training.clip_norm is not None:
-        nn.utils.clip_grad_norm_(model.parameters(), training.clip_norm)
-    lr, decay = plain_learning_rate(training, step), plain_decay(training, step)
-    for group in optimizer.param_groups:
-        group["lr"] = lr
-    if training.optimizer == "adamw" and training.decay_mode == "coupled":
-        optimizer.param_groups[0]["weight_decay"] = decay
-    else:
-        share = lr * decay if training.decay_mode == "coupled" else decay
-        with torch.no_grad():
-            for parameter in optimizer.param_groups[0]["params"]:
-                parameter.mul_(1 - share)
-    optimizer.step()
-    return loss.item()
