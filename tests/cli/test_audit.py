@@ -80,6 +80,12 @@ def test_without_a_rule_stds_are_measured(saved: Path, capsys: pytest.CaptureFix
     assert stds and stds == pytest.approx([256**-0.6] * len(stds), rel=5 / (2 * 256 * 64) ** 0.5)
 
 
+def test_json_of_a_tensor_without_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    save_file({"a": torch.zeros(0, 3)}, tmp_path / "m.safetensors")
+    found = json.loads(output([str(tmp_path / "m.safetensors"), "--json"], capsys))
+    assert [(row["name"], row["measured_std"]) for row in found["rows"]] == [("a", None)]
+
+
 def test_json(saved: Path, capsys: pytest.CaptureFixture[str]):
     found = json.loads(output([str(saved / "plain"), "--gamma", "0.8", "--json"], capsys, code=1))
     assert found["schema"] == 1 and found["ok"] is False

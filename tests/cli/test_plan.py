@@ -128,6 +128,14 @@ def test_a_config_without_a_class_is_its_base_model_and_says_so(
 
 BAD = {
     "no rule": (["--json"], "plan needs a rule: give one, as in --gamma 0.8"),
+    "a role twice": (
+        ["--gamma", "1", "--gamma-by-role", "qk=1", "--gamma-by-role", "qk=2"],
+        "names 'qk' twice",
+    ),
+    "a rate without effect": (
+        ["--rule", "gpt2", "--gamma-by-role", "qk=1"],
+        "each of its roles has a draw of its own",
+    ),
     "a rate of roles alone": (["--gamma-by-role", "qk=0.5"], "--gamma-by-role is given alone"),
     "a rate that is no number": (["--gamma", "small"], "'small'"),
     "a rate that is not finite": (["--gamma", "nan"], "finite"),

@@ -24,6 +24,7 @@ CONFIGS = {
     "an unknown type": ({"model_type": "gpt22"}, "did you mean 'gpt2'"),
     "an unknown class": ({"architectures": ["GPT22"]}, "names the architecture 'GPT22'"),
     "a class that is no model": ({"architectures": ["GPT2Config"]}, "names the architecture"),
+    "fewer layers than none": ({"n_layer": -1}, "n_layer is -1: expected at least 0"),
     "many layers": ({"n_layer": 10**9}, "n_layer is 1,000,000,000: expected 2,000 at most"),
     "layers deep inside": (
         {"text_config": {"num_hidden_layers": 10**6}},

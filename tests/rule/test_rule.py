@@ -26,6 +26,7 @@ from initrate.rule import (
     TensorSpec,
     Uniform,
     Zero,
+    group_of,
     tensor_std,
 )
 
@@ -145,13 +146,15 @@ d_in_keys = st.sampled_from(["qk", "vo", "mlp", "mlp_out", "unembedding", "route
 @st.composite
 def rules(draw: st.DrawFn) -> Rule:
     by_role = draw(st.dictionaries(keys, gammas, max_size=4))
+    # A rate of a group whose roles are all drawn by themselves would have no effect.
+    free = keys.filter(lambda key: key not in by_role and group_of(key) not in by_role)
     return Rule(
         gamma=draw(gammas),
         gamma_by_role=by_role,
         bias=draw(st.sampled_from(["zero", "torch", "keep"])),
         residual=draw(st.sampled_from(["none", "sqrt_2L"])),
         embedding_d_in=draw(st.sampled_from(["d_model", "vocabulary"])),
-        draws=draw(st.dictionaries(keys.filter(lambda k: k not in by_role), draws, max_size=4)),
+        draws=draw(st.dictionaries(free, draws, max_size=4)),
         d_in_by_role=dict.fromkeys(draw(st.sets(d_in_keys, max_size=3)), "d_model"),
         name=draw(st.sampled_from(["formula", "gpt2", "mine", 'quoted "γ"'])),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +12,6 @@ from initrate.errors import InputError
 
 if TYPE_CHECKING:
     from initrate.rule import Rule
-
-_WORDS_WIDTH = 28
 
 Target = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TARGET")]
 Gamma = Annotated[float | None, number("GAMMA"), optional("GAMMA", unless="none")]
@@ -45,6 +42,8 @@ def rule_of_options(
     by_role = {}
     for setting in gamma_by_role:
         role, _, text = (part.strip() for part in setting.partition("="))
+        if role in by_role:
+            raise InputError(f"--gamma-by-role names {role!r} twice: expected one rate for each")
         try:
             by_role[role] = float(text)
         except ValueError:
@@ -59,27 +58,3 @@ def rule_of_options(
         return None
     changes: Mapping[str, object] = {"gamma_by_role": by_role} if by_role else {}
     return named_rule("formula" if rule is None else rule, gamma=gamma, **changes)
-
-
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; columns in which nothing stands are left out."""
-    from rich.box import SIMPLE_HEAD
-    from rich.cells import cell_len
-    from rich.table import Table
-
-    from initrate.cli._output import show
-
-    used = [k for k in range(len(head)) if any(row[k] for row in rows)]
-    if not rows or not used:
-        return
-    widths = {k: max(map(cell_len, (head[k], *(row[k] for row in rows)))) for k in used}
-    last = used[-1]
-    left = shutil.get_terminal_size().columns - sum(widths[k] + 3 for k in used[:-1]) - 4
-    # The last column has words, which may be put below each other; names and numbers stay whole.
-    widths[last] = min(widths[last], max(_WORDS_WIDTH, left))
-    table = Table(box=SIMPLE_HEAD)
-    for k in used:
-        table.add_column(head[k], width=widths[k], overflow="fold")
-    for row in rows:
-        table.add_row(*(row[k] for k in used))
-    show(table)

@@ -67,6 +67,8 @@ def _plain_file(path: Path, links: bool) -> Iterator[io.BufferedReader]:
             yield file
     except OSError as error:
         raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from error
+    except TypeError:
+        raise InputError(f"the file is {path!r}: expected a path") from None
     except ValueError as error:
         if isinstance(error, InputError):
             raise

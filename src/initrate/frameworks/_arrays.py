@@ -59,7 +59,10 @@ def new_values(old: Array, rows: Sequence[PlanRow], seed: int, *, rescale: bool 
 
 def _rescaled(view: Array, row: PlanRow) -> Array:
     """Return the values multiplied to the std of the rule."""
-    std = moments(view).std
+    found = moments(view)
+    std = found.std
+    if not found.finite:
+        raise InputError(f"{row.name!r} has values that are not finite: draw it (mode='draw')")
     if std == 0:
         raise InputError(f"{row.name!r} is zero: it cannot be rescaled; draw it")
     assert row.std is not None

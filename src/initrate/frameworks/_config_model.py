@@ -12,10 +12,12 @@ from typing import Any
 from initrate.errors import InputError, unknown
 from initrate.files import load_json, shown
 from initrate.frameworks._needs import needed
+from initrate.frameworks._reading import told
 from initrate.rule import Rule, WeightRecord
 
+_MOST_LAYERS = 2_000
 _BOUNDS = (
-    (re.compile(r"(layers?|experts|blocks|depths?|stages)$|^n_layer$"), 2_000),
+    (re.compile(r"(layers?|experts|blocks|depths?|stages)$|^n_layer$"), _MOST_LAYERS),
     (re.compile(r"position|^n_ctx$|_length$"), 2**25),
 )
 """What is built as often as a config says, and tables that some models make with NumPy."""
@@ -68,6 +70,8 @@ def model_of_config(
             "model yourself and name it as module:function"
         )
     for key, count, most in _counts(plain):
+        if count < 0 and most == _MOST_LAYERS:
+            raise InputError(f"{shown(path)}: {key} is {count:,}: expected at least 0")
         if count > most:
             raise InputError(f"{shown(path)}: {key} is {count:,}: expected {most:,} at most")
     torch = needed("torch", extra="hf", for_what="a config.json")
@@ -90,17 +94,6 @@ def model_of_config(
     tensors = walk(model, include=include, exclude=exclude)
     records = tuple(record for tensor in tensors for record in tensor.records)
     return ConfigModel(path, model, records, multipliers(tensors))
-
-
-def told(error: BaseException) -> str:
-    """Return an error of any kind in one line: its class and its words.
-
-    >>> told(KeyError("wte"))
-    "KeyError: 'wte'"
-    """
-    words = " ".join(str(error).split())
-    short = words if len(words) <= 300 else f"{words[:297]}..."
-    return f"{type(error).__name__}: {short}" if short else type(error).__name__
 
 
 def _near(model_type: str, transformers: Any) -> list[str]:

@@ -15,8 +15,8 @@ import numpy as np
 
 from initrate.errors import InputError
 from initrate.errors import unknown as unknown_word
+from initrate.frameworks._reading import reading
 from initrate.rule import Audit, Plan, Rule, Unknown
-from initrate.rule._choice import chosen_rule
 
 Framework = Literal["torch", "keras", "jax"]
 
@@ -38,6 +38,16 @@ def framework_of(model: object) -> Framework:
     )
 
 
+_INSTEAD = {
+    ("jax", "param_groups"): "initrate.jax.decay_mask says to optax what decays",
+    (
+        "keras",
+        "param_groups",
+    ): "initrate.keras.exclude_from_decay says what does not",
+}
+"""What does the work of a function that a framework has no use for."""
+
+
 def _is(model: object, module: str, name: str) -> bool:
     found = getattr(sys.modules.get(module), name, None)
     return isinstance(found, type) and isinstance(model, found)
@@ -51,7 +61,8 @@ def _is_tree(model: object) -> bool:
     # Modules of Flax hide their arrays in variables that are leaves of their own.
     if _is(model, "flax.nnx", "Module") or _is(model, "flax.nnx", "State"):
         return True
-    leaves = jax.tree_util.tree_leaves(model)
+    with reading(model):
+        leaves = jax.tree_util.tree_leaves(model)
     kinds = (jax.Array, jax.ShapeDtypeStruct, np.ndarray)
     return any(isinstance(leaf, kinds) for leaf in leaves)
 
@@ -69,20 +80,17 @@ def _adapter(model: object, function: str) -> Any:
     module = importlib.import_module(f"initrate.frameworks.{framework}")
     found = getattr(module, function, None)
     if found is None:
-        raise InputError(f"{function} is not there for models of {framework}")
+        there = _INSTEAD.get((framework, function), "it is for models of torch alone")
+        raise InputError(f"{function} is not there for models of {framework}: {there}")
     return found
 
 
 def _rule(
-    gamma: float | None, rule: Rule | str | None, by_role: Mapping[str, float] | None = None
-) -> dict[str, Rule]:
-    """Return the rule as an option of an adapter, which knows rules and no names."""
-    chosen = chosen_rule(gamma, rule)
-    if by_role is not None:
-        if rule is not None:
-            raise InputError("rule and gamma_by_role are both given: put the rates into the rule")
-        chosen = Rule(gamma=gamma, gamma_by_role=by_role)
-    return {} if chosen is None else {"rule": chosen}
+    gamma: float | None, rule: Rule | str | None, by_role: Mapping[str, float] | None
+) -> dict[str, Any]:
+    """Return what says the rule, as far as it is given."""
+    given = {"gamma": gamma, "rule": rule, "gamma_by_role": by_role}
+    return {name: found for name, found in given.items() if found is not None}
 
 
 def _known(function: Any, options: Mapping[str, object]) -> Mapping[str, object]:

@@ -54,6 +54,26 @@ class Axes:
         found = self._product(shape, "in", "kernel")
         return None if found is None else max(1, found // self.divide_d_in)
 
+    def left_over(self, shape: Sequence[int]) -> str:
+        """Return why the parts are not the whole of a parameter, or nothing where they are.
+
+        >>> halves = tuple(Part((), Slice(axis=0, start=k, length=1)) for k in (0, 1))
+        >>> Axes(("out", "in"), parts=halves).left_over((3, 4))
+        'has 3 places along axis 0, of which its parts are 2'
+        """
+        slices = [part.where for part in self.parts if part.where is not None]
+        if not slices or len(slices) < len(self.parts):
+            return ""
+        axis = slices[0].axis
+        if axis >= len(shape) or any(where.axis != axis for where in slices):
+            return ""
+        period = slices[0].period or shape[axis]
+        covered = sum(where.length for where in slices)
+        if covered == period and shape[axis] % period == 0:
+            return ""
+        what = f"{shape[axis]} places along axis {axis}"
+        return f"has {what}, of which its parts are {covered}"
+
     def d_out(self, shape: Sequence[int]) -> int | None:
         """Return how many outputs one input feeds."""
         return self._product(shape, "out") if self.words else None
@@ -165,6 +185,8 @@ def _axes(name: str, key: str, words: Sequence[str] | str, role: str | None) -> 
     table = "width" in words
     if not table and "in" not in words:
         raise InputError(f"layout of {name!r}: {key!r} has the axes {words}: none of them is 'in'")
+    if not table and len(words) > 1 and not {"out", "copy"} & {*words}:
+        raise InputError(f"layout of {name!r}: {key!r} has the axes {words}: none of them is 'out'")
     if role is not None:
         return Axes(words, parts=(Part((check_role(role),)),))
     return Axes(words, parts=(Part(("token_embedding",) if table else DENSE_ROLES),))
@@ -183,4 +205,6 @@ def layout_of_class(module_class: type) -> Layout | None:
         )
     if not all(isinstance(key, str) for key in found):
         raise InputError(f"initrate_layout of {name!r} has keys that are no names")
+    if not found.keys().isdisjoint(("module", "self")):
+        raise InputError(f"initrate_layout of {name!r} has a key 'module' or 'self': rename it")
     return Layout(module_class, **found)

@@ -184,6 +184,10 @@ def gather(
     included, excluded = patterns("include", include), patterns("exclude", exclude)
     names = [parameter.name for parameter, _, _ in described]
     names += [name for others in aliases for name in others]
+    own = names[: len(described)]
+    if len({*own}) < len(own):
+        name = next(name for k, name in enumerate(own) if name in own[:k])
+        raise InputError(f"two parameters go by the name {name!r}: rename one of their owners")
     refuse_idle("include", included, names)
     refuse_idle("exclude", excluded, names)
     weights = {parameter.path: (parameter, axes) for parameter, axes, _ in described}

@@ -15,7 +15,7 @@ import numpy as np
 
 from initrate.errors import InputError
 from initrate.frameworks import _dispatch
-from initrate.frameworks._config_model import told
+from initrate.frameworks._reading import told
 from initrate.frameworks._safetensors import eight_bits
 from initrate.frameworks._target import EVERY, Values, Which
 from initrate.measure import moments

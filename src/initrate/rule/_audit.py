@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from initrate.errors import FindingError, unknown
+from initrate.errors import FindingError, InputError, unknown
 from initrate.measure import Moments, std_interval
 from initrate.rule._finding import CODES, Finding
 from initrate.rule._gamma import gamma_from_std
@@ -33,6 +33,11 @@ class AuditRow:
     def role(self) -> str:
         """The role, as people read it."""
         return self.plan.role
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The other names of a tied tensor."""
+        return self.plan.aliases
 
     @property
     def std(self) -> float:
@@ -80,7 +85,7 @@ class AuditRow:
         interval = self.interval
         return {
             **self.plan.to_dict(),
-            "measured_std": self.std if self.measured.finite else None,
+            "measured_std": self.std if self.measured.finite and self.measured.size else None,
             "gamma": self.gamma,
             "low": None if interval is None else interval[0],
             "high": None if interval is None else interval[1],
@@ -100,6 +105,8 @@ class Audit:
     rows: tuple[AuditRow, ...]
     findings: tuple[Finding, ...]
     waived: tuple[Finding, ...] = ()
+    outdated: Rule | None = None
+    """The rule that is written down with the model, where the model looks trained since."""
 
     @property
     def ok(self) -> bool:
@@ -123,6 +130,7 @@ class Audit:
         """Return the audit as plain values."""
         return {
             "rule": None if self.rule is None else self.rule.to_dict(),
+            "outdated_rule": None if self.outdated is None else self.outdated.to_dict(),
             "ok": self.ok,
             "rows": [row.to_dict() for row in self.rows],
             "findings": [finding.to_dict() for finding in self.findings],
@@ -154,7 +162,7 @@ class Audit:
     def _verdict(self, row: AuditRow) -> str:
         if row.as_planned is None:
             action = "" if self.rule is None else row.plan.action
-            return row.plan.reason or action
+            return row.plan.told or action
         return "as planned" if row.as_planned else "differs"
 
     def summary(self) -> str:
@@ -167,13 +175,16 @@ class Audit:
         found = f"{n_found} finding{'s' if n_found != 1 else ''}" if n_found else "no findings"
         waived = f", {len(self.waived)} waived" if self.waived else ""
         if self.rule is None:
-            return f"no rule; {len(self.rows)} tensors measured; {found}{waived}"
+            rule = "no rule"
+            if self.outdated is not None:
+                rule = f"rule {_named(self.outdated)} is written down and not compared, for the "
+                rule += "model looks trained since"
+            return f"{rule}; {len(self.rows)} tensors measured; {found}{waived}"
         judged = [row for row in self.rows if row.as_planned is not None]
         good = sum(row.as_planned is True for row in judged)
         kept = len(self.rows) - len(judged)
-        gamma = "" if self.rule.gamma is None else f", γ {self.rule.gamma:g}"
         return (
-            f"rule {self.rule.name}{gamma}; {good} of {len(judged)} tensors as planned, "
+            f"rule {_named(self.rule)}; {good} of {len(judged)} tensors as planned, "
             f"{kept} kept or not covered; {found}{waived}"
         )
 
@@ -226,6 +237,8 @@ def make_audit(
     # The checks read rows, so their module stands above this one's classes.
     from initrate.rule._audit_checks import CHECKS
 
+    if not isinstance(waive, Iterable):
+        raise InputError(f"waive is {waive!r}: expected codes, such as ['IR107']")
     waive = (waive,) if isinstance(waive, str) else tuple(waive)
     for code in waive:
         if not isinstance(code, str) or code not in CODES:
@@ -236,7 +249,8 @@ def make_audit(
         for row in plan
         if row.name in measured
     )
-    if written and any(row.moved for row in rows):
+    outdated = rule if written and any(row.moved for row in rows) else None
+    if outdated is not None:
         rule = None
     if rule is None:
         rows = tuple(replace(row, plan=_expecting_nothing(row.plan)) for row in rows)
@@ -247,7 +261,12 @@ def make_audit(
         rows,
         tuple(finding for finding in found if finding.code not in waive),
         tuple(finding for finding in found if finding.code in waive),
+        outdated,
     )
+
+
+def _named(rule: Rule) -> str:
+    return rule.name if rule.gamma is None else f"{rule.name}, γ {rule.gamma:g}"
 
 
 def _expecting_nothing(row: PlanRow) -> PlanRow:

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from initrate.errors import InputError
 from initrate.rule._named import named_rule
 from initrate.rule._rule import Rule
 
 
-def chosen_rule(gamma: float | None, rule: Rule | str | None) -> Rule | None:
+def chosen_rule(
+    gamma: float | None,
+    rule: Rule | str | None,
+    gamma_by_role: Mapping[str, float] | None = None,
+) -> Rule | None:
     """Return the rule that is meant; None where neither is given.
 
-    A gamma goes with the name of a rule, and not with a rule, which has its own.
+    A gamma goes with the name of a rule, and not with a rule, which has its own; so does
+    `gamma_by_role`, the rates of some roles.
 
     >>> chosen_rule(0.8, None).gamma, chosen_rule(0.8, "paper-2405.05409").gamma
     (0.8, 0.8)
+    >>> chosen_rule(0.8, None, {"qk": 0.5}).draw("query")
+    Gamma(gamma=0.5)
     >>> chosen_rule(None, None)
     """
+    if gamma_by_role is not None:
+        if rule is not None and not isinstance(rule, str):
+            raise InputError("rule and gamma_by_role are both given: put the rates into the rule")
+        return named_rule(
+            "formula" if rule is None else rule, gamma=gamma, gamma_by_role=gamma_by_role
+        )
     if isinstance(rule, str):
         return named_rule(rule, gamma=gamma)
     if rule is None:
@@ -29,13 +44,17 @@ def chosen_rule(gamma: float | None, rule: Rule | str | None) -> Rule | None:
     return rule
 
 
-def needed_rule(gamma: float | None, rule: Rule | str | None) -> Rule:
+def needed_rule(
+    gamma: float | None,
+    rule: Rule | str | None,
+    gamma_by_role: Mapping[str, float] | None = None,
+) -> Rule:
     """Return the rule that is meant; it is an error to give none.
 
     >>> needed_rule(0.8, None).gamma
     0.8
     """
-    chosen = chosen_rule(gamma, rule)
+    chosen = chosen_rule(gamma, rule, gamma_by_role)
     if chosen is None:
         raise InputError("neither gamma nor rule is given: give one, as in gamma=0.8")
     return chosen

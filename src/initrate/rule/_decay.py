@@ -62,13 +62,13 @@ class Decay:
     by_role: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.policy not in get_args(DecayPolicy):
+        if not isinstance(self.policy, str) or self.policy not in get_args(DecayPolicy):
             raise unknown("decay", self.policy, get_args(DecayPolicy))
         if not isinstance(self.by_role, Mapping):
             raise InputError(f"by_role is {self.by_role!r}: expected a mapping from roles")
         names = dict.fromkeys((*ROLE_GROUPS, *ROLES))
         for key in self.by_role:
-            if key not in names:
+            if not isinstance(key, str) or key not in names:
                 raise unknown("role in by_role", key, names)
         by_role = {
             key: decay_number(f"weight decay of {key!r}", x) for key, x in self.by_role.items()
@@ -140,10 +140,13 @@ def refuse_troubles(tensors: Iterable[DecayedTensor]) -> None:
     troubled = [tensor for tensor in tensors if tensor.trouble]
     if troubled:
         names = ", ".join(repr(tensor.record.name) for tensor in troubled[:5])
+        fused = "holds " in troubled[0].trouble
+        advice = "a tensor decays as a whole" if fused else "say what they are by layouts=[...], or"
+        advice += ": choose" if fused else " choose"
         more = f" and {len(troubled) - 5} more" if len(troubled) > 5 else ""
         raise InputError(
             f"weight decay of {names}{more}: {troubled[0].record.name!r} {troubled[0].trouble}; "
-            "say what they are by layouts=[...], or choose a decay that treats these roles alike"
+            f"{advice} a decay that treats these roles alike"
         )
 
 
@@ -165,7 +168,9 @@ def decay_window(first_step: int, last_step: int) -> DecayPairs:
     >>> decay_window(100, 200)
     ((0, 0.0), (100, 1.0), (200, 0.0))
     """
-    if not 0 <= first_step < last_step:
+    whole_number("the first step of a decay window", first_step, least=0, most=MOST_STEPS)
+    whole_number("the last step of a decay window", last_step, least=0, most=MOST_STEPS)
+    if not first_step < last_step:
         raise InputError(
             f"decay window [{first_step}, {last_step}]: expected two rising steps from 0 on"
         )

@@ -44,6 +44,17 @@ class PlanRow:
         return self.record.role
 
     @property
+    def aliases(self) -> tuple[str, ...]:
+        """The other names of a tied tensor."""
+        return self.record.aliases
+
+    @property
+    def told(self) -> str:
+        """The reason, or under which other names the tensor goes."""
+        tied = f"tied: {', '.join(self.aliases)}" if self.aliases else ""
+        return self.reason or tied
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the tensor, or of its part."""
         return self.record.part_shape
@@ -124,7 +135,7 @@ class Plan:
                 "" if row.d_in is None else str(row.d_in),
                 "" if row.std is None else f"{row.std:.4g}",
                 row.action,
-                row.reason,
+                row.told,
             )
             for row in self.rows
         ]
@@ -174,7 +185,7 @@ def plan_records(
     >>> plan_records([fused], Rule(gamma=0.5, gamma_by_role={"vo": 0.8})).rows[0].reason
     'may be query, key or value, which the rule draws apart'
     """
-    if unknown_tensors not in get_args(Unknown):
+    if not isinstance(unknown_tensors, str) or unknown_tensors not in get_args(Unknown):
         raise unknown("way with unknown tensors", unknown_tensors, get_args(Unknown))
     rows = tuple(_row(record, rule) for record in records)
     if unknown_tensors == "keep":

@@ -54,7 +54,7 @@ def check_role(role: str) -> str:
     >>> check_role("query")
     'query'
     """
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         raise unknown("role", role, ROLES)
     return role
 

@@ -66,6 +66,13 @@ class Rule:
         d_ins = _by_role(self, "d_in_by_role")
         for key in gammas.keys() & draws.keys():
             raise InputError(f"rule gives {key!r} both a gamma and a draw: give one of the two")
+        for key in gammas:
+            members = ROLE_GROUPS.get(key, ())
+            if members and all(role in draws for role in members):
+                raise InputError(
+                    f"rule gamma_by_role names {key!r}, and each of its roles has a draw of its "
+                    "own, so that it has no effect: leave it out, or name the roles themselves"
+                )
         for key, found in d_ins.items():
             if found != "d_model":
                 raise unknown(f"d_in of {key!r} in d_in_by_role", found, ["d_model"])
@@ -131,7 +138,7 @@ class Rule:
                 f"rule residual is {self.residual!r} and n_layers is not given: "
                 f"the std of {role!r} needs the number of layers"
             )
-        return math.sqrt(2 * whole_number("n_layers", n_layers, least=1))
+        return math.sqrt(2 * finite_number("n_layers", whole_number("n_layers", n_layers, least=1)))
 
     def std(self, role: str, *, d_in: int, n_layers: int | None = None) -> float | None:
         """Return the std of the weights of a role, or None where they are kept.
@@ -199,6 +206,8 @@ class Rule:
         >>> Rule.from_toml('gamma = 0.7').gamma
         0.7
         """
+        if not isinstance(text, str):
+            raise InputError(f"the rule is {text!r}: expected TOML text, as in 'gamma = 0.7'")
         return cls.from_dict(load_toml(text))
 
 
@@ -217,8 +226,9 @@ def _check_choices(rule: Rule) -> None:
         ("residual", Residual),
         ("embedding_d_in", EmbeddingDIn),
     ):
-        if getattr(rule, option) not in get_args(words):
-            raise unknown(f"rule {option}", getattr(rule, option), get_args(words))
+        found = getattr(rule, option)
+        if not isinstance(found, str) or found not in get_args(words):
+            raise unknown(f"rule {option}", found, get_args(words))
 
 
 def _by_role(rule: Rule, option: str) -> dict[str, object]:

@@ -71,6 +71,13 @@ def test_gamma_rule_seed_and_mode_have_an_effect():
         apply(tree(), gamma=0.5, mode="rescale", layouts=[DENSE])
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_not_finite_is_not_rescaled(value: float):
+    given = {"Dense_0": {"kernel": jnp.full((4, 4), value)}}
+    with pytest.raises(InputError, match="has values that are not finite"):
+        apply(given, gamma=0.5, mode="rescale", layouts=[DENSE])
+
+
 def test_one_array_at_two_places_is_one_tensor():
     array = jnp.zeros((64, 64))
     found = plan({"a": array, "b": array}, gamma=0.5, layouts=[Layout("", a=("in", "out"))])
@@ -141,6 +148,8 @@ def test_other_types_are_refused_by_name(dtype: str):
         ({"gamma": 0.5, "layouts": [Layout("Dense_0", w=("in", "out"))]}, "fits no parameter"),
         ({"gamma": 0.5, "include": "Dens.*"}, "no tensor has such a name"),
         ({"gamma": 0.5, "force": "yes"}, "force is 'yes'"),
+        ({"gamma": 0.5, "waive": 5, "layouts": [DENSE]}, "waive is 5: expected codes"),
+        ({"gamma_by_role": {"qk": 0.5}, "rule": Rule()}, "put the rates into the rule"),
         ({"gamma": 0.5, "include": [3]}, "include has 3"),
         ({"gamma": 0.5, "waive": ["IR999"]}, "unknown finding to waive"),
         ({"rule": Rule(gamma=0.5, d_in_by_role={"mlp": "d_model"})}, "draws apart"),

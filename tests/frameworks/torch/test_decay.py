@@ -211,6 +211,12 @@ def test_a_step_that_a_scaler_leaves_out_does_not_decay():
     assert handle.step == 0
 
 
+def decaying(model: nn.Linear, weight_decay: object) -> torch.optim.Optimizer:
+    optimizer = torch.optim.SGD(model.parameters())
+    optimizer.param_groups[0]["weight_decay"] = weight_decay
+    return optimizer
+
+
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [
@@ -219,6 +225,9 @@ def test_a_step_that_a_scaler_leaves_out_does_not_decay():
         (lambda m: torch.optim.AdamW(m.parameters()), {"weight_decay": 1.5}, "at most 1"),
         (lambda m: torch.optim.AdamW(m.parameters()), {"schedule": [(0, 1)]}, "expected a tuple"),
         (lambda m: "adamw", {}, "optimizer is str"),
+        (lambda m: decaying(m, float("nan")), {}, "weight_decay of a group is nan"),
+        (lambda m: decaying(m, []), {}, "weight_decay of a group is "),
+        (lambda m: decaying(m, -1.0), {}, "weight_decay of a group is -1"),
         (
             lambda m: torch.optim.AdamW(
                 [
@@ -266,14 +275,27 @@ def test_a_factor_that_would_turn_a_weight_round_is_refused_before_anything_chan
     assert handle.step == 4
 
 
-@pytest.mark.parametrize("changes", [{"decay_step": "x"}, {"decay_of": None}, {"decay_sum": []}])
-def test_a_loaded_state_that_is_no_decay_of_ours_is_refused(changes: dict[str, object]):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"decay_step": "x"}, "decay_step of a group is 'x'"),
+        ({"decay_step": float("inf")}, "decay_step of a group is inf"),
+        ({"decay_of": None}, "decay_of of a group is None"),
+        ({"decay_of": float("nan")}, "decay_of of a group is nan"),
+        ({"decay_of": -1.0}, r"decay_of of a group is -1\.0: expected a number of at least 0"),
+        ({"decay_sum": []}, "decay_sum of a group is"),
+        ({"decay_sum": 10**400}, "decay_sum of a group is inf"),
+    ],
+)
+def test_a_loaded_state_that_is_no_decay_of_ours_is_refused(
+    changes: dict[str, object], message: str
+):
     model = nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
     independent_decay(optimizer)
     optimizer.param_groups[0].update(changes)
     before = model.weight.detach().clone()
     model.weight.grad = torch.ones_like(model.weight)
-    with pytest.raises(InputError, match="expected three numbers"):
+    with pytest.raises(InputError, match=message):
         optimizer.step()
     assert torch.equal(model.weight, before)

@@ -123,5 +123,7 @@ def test_of_a_model_that_was_trained_since_nothing_is_expected() -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    assert audit(model).rule is None and audit(model).ok
+    found = audit(model)
+    assert found.rule is None and found.ok and found.outdated == Rule(gamma=0.6)
+    assert found.summary().startswith("rule formula, γ 0.6 is written down and not compared")
     assert not audit(model, gamma=0.6).ok

@@ -10,7 +10,7 @@ from torch import nn
 
 import initrate
 from initrate import InputError, Layout, Rule
-from initrate.frameworks.torch import apply, plan
+from initrate.frameworks.torch import apply, audit, plan
 from initrate.rule import PlanRow
 
 FIVE = ("query", "key", "value", "router", "linear")
@@ -153,7 +153,11 @@ def test_rates_by_role_need_no_rule_and_unknown_options_are_named() -> None:
     found = initrate.plan(model, gamma=0.8, gamma_by_role={"qk": 0.5})
     assert found.rule == APART
     with pytest.raises(InputError, match="rule and gamma_by_role are both given"):
+        initrate.plan(model, rule=Rule(gamma=0.8), gamma_by_role={"qk": 0.5})
+    with pytest.raises(InputError, match="names 'qk', and each of its roles has a draw"):
         initrate.plan(model, rule="gpt2", gamma_by_role={"qk": 0.5})
+    for function in (plan, apply, audit):
+        assert function(Attention(), gamma=0.8, gamma_by_role={"qk": 0.5}).rule == APART
     with pytest.raises(InputError, match="did you mean 'unknown'"):
         initrate.plan(model, gamma=0.8, unknow="keep")
 

@@ -191,7 +191,7 @@ class InitrateCallback(TrainerCallback):
 
     def measured(self, model: torch.nn.Module) -> dict[str, float]:
         """Return what is logged of a model now."""
-        plan, tensors = plan_tensors(model, rule=self.rule, unknown="keep", layouts=self._layouts)
+        plan, tensors = plan_tensors(model, self.rule, unknown="keep", layouts=self._layouts)
         moments = measure_tensors(tensors)
         rows = tuple(AuditRow(row, moments[row.name]) for row in plan if row.name in moments)
         rates = Audit(self.rule, rows, ()).gamma_by_role()

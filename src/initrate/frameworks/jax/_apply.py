@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args
 
 import jax
@@ -32,6 +32,7 @@ def apply(
     *,
     gamma: float | None = None,
     rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     seed: int = 0,
     mode: Mode = "draw",
     unknown: Unknown = "refuse",
@@ -61,7 +62,7 @@ def apply(
     if mode not in get_args(Mode):
         raise unknown_word("mode", mode, get_args(Mode))
     check_force(force)
-    chosen = needed_rule(gamma, rule)
+    chosen = needed_rule(gamma, rule, gamma_by_role)
     tensors = tensors_of(
         tree,
         layouts=layouts,
@@ -88,6 +89,7 @@ def audit(
     *,
     gamma: float | None = None,
     rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     unknown: Unknown = "refuse",
     layouts: Sequence[Layout] = (),
     module: Any = None,
@@ -107,7 +109,7 @@ def audit(
     >>> [finding.code for finding in found.findings]
     ['IR101']
     """
-    chosen = chosen_rule(gamma, rule)
+    chosen = chosen_rule(gamma, rule, gamma_by_role)
     tensors = tensors_of(
         tree,
         layouts=layouts,

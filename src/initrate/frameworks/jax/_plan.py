@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from initrate.frameworks._parameter import (
     is_table,
     refuse_layouts_without_effect,
 )
+from initrate.frameworks._reading import reading
 from initrate.frameworks.jax._describe import describe, eps_of
 from initrate.frameworks.jax._leaf import Leaf, once
 from initrate.frameworks.jax._linen import learn
@@ -50,6 +51,18 @@ def tensors_of(
 ) -> list[TreeTensor]:
     """Return the parameters of a tree, tied ones once."""
     check_layouts(layouts)
+    with reading(tree):
+        return _tensors_of(tree, layouts, module, example, include, exclude)
+
+
+def _tensors_of(
+    tree: Any,
+    layouts: Sequence[Layout],
+    module: Any,
+    example: Any,
+    include: Patterns,
+    exclude: Patterns,
+) -> list[TreeTensor]:
     if is_nnx_module(tree):
         if module is not None:
             raise InputError("module is given beside an nnx.Module, which says itself what it is")
@@ -92,6 +105,7 @@ def plan(
     *,
     gamma: float | None = None,
     rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     unknown: Unknown = "refuse",
     layouts: Sequence[Layout] = (),
     module: Any = None,
@@ -116,7 +130,7 @@ def plan(
     >>> found.rows[0].d_in, found.rows[0].std
     (64, 0.125)
     """
-    chosen = needed_rule(gamma, rule)
+    chosen = needed_rule(gamma, rule, gamma_by_role)
     tensors = tensors_of(
         tree,
         layouts=layouts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import ml_dtypes
@@ -32,6 +32,7 @@ def apply(
     *,
     gamma: float | None = None,
     rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     seed: int = 0,
     mode: Mode = "draw",
     unknown: Unknown = "refuse",
@@ -56,7 +57,7 @@ def apply(
     if mode not in get_args(Mode):
         raise unknown_word("mode", mode, get_args(Mode))
     check_force(force)
-    chosen = needed_rule(gamma, rule)
+    chosen = needed_rule(gamma, rule, gamma_by_role)
     tensors = tensors_of(model, layouts=layouts, include=include, exclude=exclude)
     records = [record for tensor in tensors for record in tensor.records]
     plan = plan_records(records, chosen, unknown_tensors=unknown)
@@ -81,6 +82,7 @@ def audit(
     *,
     gamma: float | None = None,
     rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     unknown: Unknown = "refuse",
     layouts: Sequence[Layout] = (),
     include: Patterns = (),
@@ -97,7 +99,7 @@ def audit(
     >>> [finding.code for finding in audit(model, gamma=0.8).findings]
     ['IR101']
     """
-    chosen = chosen_rule(gamma, rule)
+    chosen = chosen_rule(gamma, rule, gamma_by_role)
     tensors = tensors_of(model, layouts=layouts, include=include, exclude=exclude)
     records = [record for tensor in tensors for record in tensor.records]
     plan = plan_records(records, chosen or Rule(), unknown_tensors=unknown)

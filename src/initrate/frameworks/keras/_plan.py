@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from initrate.frameworks._parameter import (
     refused,
     with_roles,
 )
+from initrate.frameworks._reading import reading
 from initrate.frameworks.keras._classes import describe_layer, role_in, with_role
 from initrate.frameworks.keras._walk import Place, walk
 from initrate.rule import DENSE_ROLES, Plan, Rule, Unknown, WeightRecord, plan_records
@@ -55,6 +56,13 @@ def tensors_of(
 ) -> list[LayerTensor]:
     """Return the weights of a model, shared ones once."""
     check_layouts(layouts)
+    with reading(model):
+        return _tensors_of(model, layouts, include, exclude)
+
+
+def _tensors_of(
+    model: Any, layouts: Sequence[Layout], include: Patterns, exclude: Patterns
+) -> list[LayerTensor]:
     groups: dict[int, list[Place]] = {}
     for place in walk(model):
         groups.setdefault(id(place.variable), []).append(place)
@@ -119,6 +127,7 @@ def plan(
     *,
     gamma: float | None = None,
     rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     unknown: Unknown = "refuse",
     layouts: Sequence[Layout] = (),
     include: Patterns = (),
@@ -135,7 +144,7 @@ def plan(
     >>> [(row.name, row.d_in, row.std) for row in plan(model, gamma=0.5) if row.action == "draw"]
     [('dense.kernel', 64, 0.125)]
     """
-    chosen = needed_rule(gamma, rule)
+    chosen = needed_rule(gamma, rule, gamma_by_role)
     tensors = tensors_of(model, layouts=layouts, include=include, exclude=exclude)
     records = [record for tensor in tensors for record in tensor.records]
     return plan_records(records, chosen, unknown_tensors=unknown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal, get_args
@@ -13,6 +13,7 @@ from torch import nn
 from initrate.errors import InputError
 from initrate.errors import unknown as unknown_word
 from initrate.frameworks._layout import Layout
+from initrate.frameworks._reading import reading
 from initrate.frameworks.torch._fill import Piece, write_piece
 from initrate.frameworks.torch._flags import mark_initialized, write_down
 from initrate.frameworks.torch._materialize import check_device, materialize_model
@@ -33,6 +34,7 @@ from initrate.frameworks.torch._writable import (
 )
 from initrate.measure import Moments
 from initrate.rule import Audit, Plan, PlanRow, Rule, Unknown, draw_window, make_audit, unit_normal
+from initrate.rule._choice import needed_rule
 
 Mode = Literal["draw", "rescale"]
 
@@ -41,7 +43,8 @@ def apply(
     model: nn.Module,
     *,
     gamma: float | None = None,
-    rule: Rule | None = None,
+    rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     seed: int = 0,
     mode: Mode = "draw",
     unknown: Unknown = "refuse",
@@ -91,13 +94,13 @@ def apply(
     # What is made here has to be of the kind that can be trained, whoever calls.
     with torch.inference_mode(False), torch.no_grad():
         if isinstance(model, nn.Module):
-            refuse_lazy(model)
-            refuse_gathered(model)
-            settle(model)
+            with reading(model):
+                refuse_lazy(model)
+                refuse_gathered(model)
+                settle(model)
         plan, tensors = plan_tensors(
             model,
-            gamma=gamma,
-            rule=rule,
+            needed_rule(gamma, rule, gamma_by_role),
             unknown=unknown,
             layouts=layouts,
             example=example,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
@@ -22,6 +22,7 @@ def audit(
     *,
     gamma: float | None = None,
     rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     batch: object = None,
     unknown: Unknown = "refuse",
@@ -46,11 +47,11 @@ def audit(
     >>> round(found.rows[0].gamma, 1)
     0.6
     """
-    asked = chosen_rule(gamma, rule)
+    asked = chosen_rule(gamma, rule, gamma_by_role)
     chosen = _rule_written_down(model) if asked is None else asked
     plan, tensors = plan_tensors(
         model,
-        rule=Rule() if chosen is None else chosen,
+        Rule() if chosen is None else chosen,
         unknown=unknown,
         layouts=layouts,
         example=example,

@@ -12,13 +12,15 @@ from typing import Any, Literal
 
 import torch
 
-from initrate.errors import InputError
+from initrate.errors import InputError, whole_number
 from initrate.rule import (
     DecaySchedule,
     check_decay_pairs,
     decay_factor,
     decay_number,
 )
+from initrate.rule._checks import finite_number
+from initrate.rule._decay import MOST_STEPS
 
 Mode = Literal["independent", "coupled"]
 Group = dict[str, Any]
@@ -48,7 +50,9 @@ class DecayHandle:
 
     def weight_decay(self, step: int | None = None) -> dict[str, float]:
         """Return the weight decay of each group at a step, by default at the next one."""
-        factor = decay_factor(self._hook.schedule, self.step if step is None else step)
+        step = self.step if step is None else step
+        whole_number("step", step, least=0, most=MOST_STEPS)
+        factor = decay_factor(self._hook.schedule, step)
         return {
             name: float(group.get("decay_of", 0.0)) * factor
             for name, group in _names(self.optimizer).items()
@@ -81,7 +85,7 @@ class DecayHandle:
 def _names(optimizer: torch.optim.Optimizer) -> dict[str, Group]:
     """Return the groups by their names, or by their numbers where they have none of their own."""
     groups = optimizer.param_groups
-    names = [group.get("name", str(number)) for number, group in enumerate(groups)]
+    names = [str(group.get("name", number)) for number, group in enumerate(groups)]
     if len(set(names)) < len(names):
         names = [f"{name} {number}" for number, name in enumerate(names)]
     return dict(zip(names, groups, strict=True))
@@ -112,20 +116,12 @@ class _StepHook:
             else:
                 group["weight_decay"] = number
                 share = number * float(group["lr"])
-            group["decay_step"] = int(group["decay_step"]) + 1
-            group["decay_sum"] = float(group["decay_sum"]) + share
+            group["decay_step"] += 1
+            group["decay_sum"] += share
 
     def _number(self, group: Group) -> float:
         """Return the weight decay of a group at its next step."""
-        try:
-            step, own = int(group["decay_step"]), float(group["decay_of"])
-            float(group["decay_sum"])
-        except (KeyError, TypeError, ValueError):
-            found = {key: group.get(key) for key in _KEYS}
-            raise InputError(
-                f"the state that the optimizer has loaded has {found}: expected three numbers, as "
-                "an attached decay writes them"
-            ) from None
+        step, own = _kept(group)
         number = own * decay_factor(self.schedule, step)
         if self.mode == "independent" and number > 1:
             raise InputError(f"weight decay at step {step} {_TOO_MUCH.format(number)}")
@@ -265,7 +261,16 @@ def _attach(
 
 def _own(group: Group) -> float:
     """Return the weight decay of a group: as it was saved by an earlier decay, or its own."""
-    return float(group.get("decay_of", group.get("weight_decay", 0.0)))
+    return decay_number(
+        "weight_decay of a group", group.get("decay_of", group.get("weight_decay", 0.0))
+    )
+
+
+def _kept(group: Group) -> tuple[int, float]:
+    """Return the step of a group and its weight decay, as the optimizer has kept or loaded them."""
+    step = whole_number("decay_step of a group", group.get("decay_step"), least=0, most=MOST_STEPS)
+    finite_number("decay_sum of a group", group.get("decay_sum"))
+    return step, decay_number("decay_of of a group", group.get("decay_of"))
 
 
 def _take_over(group: Group, number: float, mode: Mode) -> None:

@@ -44,7 +44,8 @@ def write_down(model: nn.Module, rule: Rule, seed: int) -> None:
     """Write rule and seed into the configs of transformers models, so that they are saved along."""
     for found in transformers_models(model):
         config = getattr(found, "config", None)
-        if config is not None:
+        # Something else under that name is the user's own, and is not saved with the model.
+        if hasattr(config, "save_pretrained"):
             from initrate.frameworks.huggingface import write_rule
 
             write_rule(config, rule, seed)

@@ -14,7 +14,7 @@ from initrate.frameworks._layout import Layout
 from initrate.frameworks.torch._names import canonical_name, wrapper_prefix
 from initrate.frameworks.torch._walk import ModelTensor, walk
 from initrate.rule import Decay, DecayedTensor, DecayPolicy, Finding, refuse_troubles
-from initrate.rule._table import html_table
+from initrate.rule._table import html_table, plain_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,10 @@ class ParamGroups(list[dict[str, Any]]):
             )
             for row in self.rows
         ]
+
+    def __str__(self) -> str:
+        notes = [f"{name}: {n} tensors, {size:,} values" for name, (n, size) in _counted(self)]
+        return plain_table(*self.table(), below="\n".join(notes))
 
     def _repr_html_(self) -> str:
         notes = [f"{name}: {n} tensors, {size:,} values" for name, (n, size) in _counted(self)]

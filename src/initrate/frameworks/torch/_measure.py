@@ -10,6 +10,7 @@ from itertools import islice
 import torch
 
 from initrate.frameworks.torch._fill import WINDOW, Piece, pieces, regions
+from initrate.frameworks.torch._memory import refuse_lost
 from initrate.frameworks.torch._sharded import add_up, is_sharded, local_region
 from initrate.frameworks.torch._walk import ModelTensor
 from initrate.measure import Moments, moments
@@ -35,6 +36,7 @@ def is_measurable(tensor: torch.Tensor) -> bool:
     """Return whether a tensor has values here that are real numbers."""
     return (
         not tensor.is_meta
+        and not tensor.is_neg()
         and tensor.layout == torch.strided
         and tensor.dtype.is_floating_point
         and (is_sharded(tensor) or is_plain(tensor))
@@ -51,6 +53,9 @@ def is_plain(tensor: torch.Tensor) -> bool:
 
 def measure_tensors(tensors: Sequence[ModelTensor]) -> dict[str, Moments]:
     """Return the moments of every part that has values here, by its name in the plan."""
+    for tensor in tensors:
+        if is_measurable(tensor.tensor) and not is_sharded(tensor.tensor):
+            refuse_lost(tensor.records[0].name, tensor.tensor)
     named = [
         (record.key, Job(tensor.tensor.detach(), record.where))
         for tensor in tensors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import nn
 
@@ -16,9 +16,8 @@ from initrate.rule._choice import needed_rule
 
 def plan_tensors(
     model: nn.Module,
+    rule: Rule,
     *,
-    gamma: float | None = None,
-    rule: Rule | None = None,
     unknown: Unknown = "refuse",
     layouts: Sequence[Layout] = (),
     example: object = None,
@@ -26,7 +25,6 @@ def plan_tensors(
     exclude: str | Sequence[str] = (),
 ) -> tuple[Plan, list[ModelTensor]]:
     """Return the plan and the tensors that its rows are of, in the same order."""
-    chosen = needed_rule(gamma, rule)
     tensors = walk(
         model,
         layouts=layouts,
@@ -35,14 +33,15 @@ def plan_tensors(
         trace=None if example is None else trace(model, example),
     )
     records = [record for tensor in tensors for record in tensor.records]
-    return plan_records(records, chosen, unknown_tensors=unknown), tensors
+    return plan_records(records, rule, unknown_tensors=unknown), tensors
 
 
 def plan(
     model: nn.Module,
     *,
     gamma: float | None = None,
-    rule: Rule | None = None,
+    rule: Rule | str | None = None,
+    gamma_by_role: Mapping[str, float] | None = None,
     unknown: Unknown = "refuse",
     layouts: Sequence[Layout] = (),
     example: object = None,
@@ -62,8 +61,7 @@ def plan(
     """
     return plan_tensors(
         model,
-        gamma=gamma,
-        rule=rule,
+        needed_rule(gamma, rule, gamma_by_role),
         unknown=unknown,
         layouts=layouts,
         example=example,

@@ -13,9 +13,11 @@ from torch.nn.parameter import is_lazy
 from initrate.errors import InputError
 from initrate.frameworks._layout import Axes, Layout, Part, layout_of_class
 from initrate.frameworks._patterns import chosen, refuse_idle
+from initrate.frameworks._reading import reading
 from initrate.frameworks._words import dense_roles, table_roles
 from initrate.frameworks.torch._families import family_axes
 from initrate.frameworks.torch._layers import count_layers
+from initrate.frameworks.torch._memory import address
 from initrate.frameworks.torch._modules import describe_module, norm_eps
 from initrate.frameworks.torch._names import canonical_name, owner_paths, wrapper_prefix
 from initrate.frameworks.torch._parametrized import Reparametrized, own_tensor, reparametrized
@@ -73,6 +75,17 @@ def walk(
         raise InputError(f"model is {type(model).__name__}: expected a torch.nn.Module")
     if isinstance(model, torch.jit.ScriptModule):
         raise InputError("model is a ScriptModule, whose parts are not known: take what it is of")
+    with reading(model):
+        return _walk(model, layouts, include, exclude, trace)
+
+
+def _walk(
+    model: nn.Module,
+    layouts: Sequence[Layout],
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    trace: Trace | None,
+) -> list[ModelTensor]:
     _refuse_unmade(model)
     if not isinstance(layouts, list | tuple):
         raise InputError(f"layouts is {layouts!r}: expected a list of Layout(...)")
@@ -142,25 +155,25 @@ def _storage(tensor: torch.Tensor) -> object:
     """Return what two names of the same values have in common."""
     if type(tensor) not in (nn.Parameter, torch.Tensor) or tensor.layout != torch.strided:
         return id(tensor)
-    place = tensor.untyped_storage()._cdata, tensor.storage_offset()
-    return (*place, tuple(tensor.shape), tensor.stride()) if tensor.numel() else id(tensor)
+    return (*address(tensor), tensor.dtype, tuple(tensor.shape), tensor.stride())
 
 
 def _refuse_overlaps(storages: dict[object, list[_Place]]) -> None:
     """Refuse two parameters that share some values and are not the same."""
-    spans: dict[int, list[tuple[int, int, str]]] = {}
+    spans: dict[object, list[tuple[int, int, str]]] = {}
     for key, places in storages.items():
         if isinstance(key, tuple):
             tensor = places[0].tensor
-            start = int(tensor.storage_offset())
+            where, start = address(tensor)
             reach = sum(
                 (side - 1) * step for side, step in zip(tensor.shape, tensor.stride(), strict=True)
             )
-            spans.setdefault(key[0], []).append((start, start + int(reach), places[0].name))
+            end = start + (reach + 1) * tensor.element_size()
+            spans.setdefault(where, []).append((start, end, places[0].name))
     for found in spans.values():
         found.sort()
         for (_, end, first), (start, _, second) in pairwise(found):
-            if start <= end:
+            if start < end:
                 raise InputError(
                     f"{first!r} and {second!r} are overlapping views of one storage: expected "
                     "parameters of their own, or two names of the same one"
@@ -275,6 +288,8 @@ def _read(place: _Place, layouts: Sequence[Layout], trace: Trace | None) -> Axes
     shape = tuple(place.tensor.shape)
     axes = _describe(place, layouts)
     if axes is not None:
+        if left_over := axes.left_over(shape):
+            return Axes(parts=(Part(()),), refuse=left_over)
         return axes if trace is None else checked_axes(axes, trace, place.name, shape)
     found = None if trace is None else traced_axes(trace, place.name, shape)
     if found is not None:

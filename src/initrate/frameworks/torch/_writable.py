@@ -10,6 +10,7 @@ from torch.nn.parameter import is_lazy
 
 from initrate.errors import InputError
 from initrate.frameworks.torch._measure import is_plain
+from initrate.frameworks.torch._memory import refuse_lost, refuse_negated, refuse_read_only
 from initrate.frameworks.torch._sharded import is_sharded, refuse_placements
 from initrate.frameworks.torch._walk import ModelTensor
 from initrate.measure import largest_expected
@@ -50,9 +51,17 @@ def refuse_unwritable(pairs: TensorRows, *, materialize: bool) -> None:
         seen.add(name)
         if is_written(rows):
             _refuse_kind(name, tensor)
+            if not is_sharded(tensor.tensor):
+                refuse_lost(name, tensor.tensor)
+                refuse_negated(name, tensor.tensor)
             _refuse_place(name, tensor.tensor, materialize=materialize)
             for row in rows:
                 _refuse_size(row, tensor.tensor.dtype)
+    refuse_read_only(
+        (rows[0].record.name, tensor.tensor)
+        for tensor, rows in pairs
+        if is_written(rows) and not is_sharded(tensor.tensor) and not tensor.tensor.is_meta
+    )
 
 
 def _refuse_kind(name: str, found: ModelTensor) -> None:
