@@ -20,7 +20,7 @@ help:
 	@echo "make phase         set up, train the $(PRESET) phase diagram, write the report"
 	@echo "make test          set up, run all tests that need nothing beyond pip"
 	@echo "make test-browser  the tests that drive the report in Chromium"
-	@echo "make bench         the engine against one module after another"
+	@echo "make bench         the engine beside other ways to train the same models"
 	@echo "make lint types contracts   ruff, pyright, import-linter"
 	@echo "make lock          renew requirements/ci.txt"
 

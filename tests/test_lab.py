@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from initrate import lab
 from initrate.errors import InputError, StoreError
-from initrate.study import BucketDone, Event, dump_study, preset
+from initrate.study import (
+    BucketDone,
+    BucketFailed,
+    BucketProgress,
+    BucketStarted,
+    Event,
+    dump_study,
+    preset,
+)
 from initrate.tasks import variant
 
 
@@ -26,7 +40,129 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> lab.Study:
 
 def test_run_tells_how_far_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lab.phase("smoke", gamma=[0.5], settings={"steps": 2}, out=tmp_path / "s").run(threads=1)
-    assert capsys.readouterr().err.startswith("1 of 1 runs are trained")
+    note, done = capsys.readouterr().err.splitlines()
+    assert note.startswith("note: the warm-up of 5 steps is longer than the training")
+    assert done.startswith("1 of 1 runs are trained")
+
+
+def test_while_a_bucket_runs_a_line_comes_about_every_15_s(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = lab._Lines()
+    lines.take(BucketStarted("a", 0, 2, ["c"], resumed=False))
+    for step in range(0, 101, 10):
+        lines.take(BucketProgress("a", 0, 2, step, 100, step * 0.6, {}))
+    lines.take(BucketDone("a", 0, 2, 60.0, [], 1, 2))
+    # Of what the checkpoint held, no time is told: 20 steps took 16 s, 40 are left.
+    lines.take(BucketStarted("b", 1, 2, ["d"], resumed=True))
+    for step, seconds in ((40, 1.0), (60, 17.0)):
+        lines.take(BucketProgress("b", 1, 2, step, 100, seconds, {}))
+    lines.take(BucketFailed("b", 1, 2, ["d"], "RuntimeError: out of memory"))
+    assert capsys.readouterr().err.splitlines() == [
+        "bucket 1 of 2 is at step 30 of 100, 18.0 s gone, about 42.0 s left",
+        "bucket 1 of 2 is at step 60 of 100, 36.0 s gone, about 24.0 s left",
+        "bucket 1 of 2 is at step 90 of 100, 54.0 s gone, about 6.0 s left",
+        "1 of 2 runs are trained, the last bucket in 60 s",
+        "bucket 2 of 2 is at step 60 of 100, 17.0 s gone, about 32.0 s left",
+        "bucket 2 of 2 failed: RuntimeError: out of memory",
+    ]
+
+
+LONG = """
+import os, signal, sys
+from initrate import lab
+from initrate.study import BucketProgress, BucketStarted
+
+def listen(event):
+    if isinstance(event, BucketStarted):
+        print("resumed" if event.resumed else "fresh", flush=True)
+    if isinstance(event, BucketProgress):
+        print(event.step, flush=True)
+        for _ in range(int(sys.argv[1])):
+            os.kill(os.getpid(), signal.SIGINT)
+
+settings = {"steps": 200, "log_every": 50}
+lab.phase("smoke", settings=settings, out="study").run(threads=1, on_event=listen)
+"""
+
+
+def test_ctrl_c_keeps_all_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    source = str(Path(lab.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+
+    def run(n_signals: int) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", LONG, str(n_signals)]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400
+        )
+
+    first, at_once, second, last = run(1), run(2), run(1), run(0)
+    assert first.returncode == at_once.returncode == second.returncode == -signal.SIGINT
+    assert first.stderr.splitlines()[0].startswith("stopping at the next step")
+    told = "KeyboardInterrupt: 0 of 2 runs are trained; run() goes on from here (study)"
+    assert first.stderr.splitlines()[-1] == second.stderr.splitlines()[-1] == told
+    # The first is heard after step 1; two in a row end the run before it comes to another step.
+    assert first.stdout.split() == ["fresh", "0"]
+    assert at_once.stdout.split() == ["resumed", "50"]
+    assert at_once.stderr.splitlines()[-1] == "KeyboardInterrupt"
+    assert second.stdout.split() == ["resumed", "50"]
+    assert (last.returncode, last.stdout.split()) == (0, ["resumed", "100", "150", "200"])
+
+
+def test_a_ctrl_c_after_the_last_step_is_heard_too(tmp_path: Path) -> None:
+    study = lab.phase("smoke", gamma=[0.5], settings={"steps": 2}, out=tmp_path / "s")
+
+    def at_the_end(event: Event) -> None:
+        if isinstance(event, BucketDone):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt, match="1 of 1 runs are trained"):
+        study.run(threads=1, on_event=at_the_end)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert study.cells().height == 1
+
+
+@pytest.mark.parametrize("kind", ["should_stop", "handler", "thread"])
+def test_ctrl_c_is_left_alone_where_it_is_anothers(tmp_path: Path, kind: str) -> None:
+    study = lab.phase("smoke", gamma=[0.5], settings={"steps": 2}, out=tmp_path / "s")
+    mine = signal.default_int_handler if kind != "handler" else lambda number, frame: None
+    handlers: list[object] = []
+    options: dict[str, Any] = {"should_stop": lambda: False} if kind == "should_stop" else {}
+
+    def run() -> None:
+        study.run(
+            threads=1,
+            on_event=lambda event: handlers.append(signal.getsignal(signal.SIGINT)),
+            **options,
+        )
+
+    before = signal.signal(signal.SIGINT, mine)
+    try:
+        if kind == "thread":
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+        else:
+            run()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert set(handlers) == {mine} and study.cells().height == 1
+
+
+@pytest.mark.parametrize("name", ["on_event", "should_stop"])
+@pytest.mark.parametrize("found", [5, 0, "f", np.ones(2)])
+def test_what_cannot_be_called_is_refused_at_the_start(
+    tmp_path: Path, name: str, found: object
+) -> None:
+    options: dict[str, Any] = {name: found}
+    with pytest.raises(InputError, match=f"{name} is .*: expected a function"):
+        lab.phase("smoke", out=tmp_path / "s").run(**options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_public_names_are_shown() -> None:
+    assert dir(lab) == sorted(lab.__all__)
+    assert all(hasattr(lab, name) for name in lab.__all__)
 
 
 def test_tables(smoke: lab.Study) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class InputError(ValueError):
@@ -47,3 +50,26 @@ def whole_number(name: str, found: object, *, least: int, most: int) -> int:
     else:
         shown = str(found) if abs(found) < 10**20 else "beyond all bounds"
     raise InputError(f"{name} is {shown}: expected a whole number from {least:,} to {most:,}")
+
+
+def in_line(found: object, *, most: int = 60) -> str:
+    """Return what was found as it is written in Python, in one line of at most so many characters.
+
+    >>> in_line("a b"), in_line(list(range(100)), most=12)
+    ("'a b'", '[0, 1, 2,...')
+    """
+    text = " ".join(line.strip() for line in repr(found).splitlines())
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def function_or_none(name: str, found: Function | None) -> Function | None:
+    """Return `found` if it can be called or is None, else raise the error.
+
+    >>> function_or_none("on_event", 5)
+    Traceback (most recent call last):
+        ...
+    initrate.errors.InputError: on_event is 5: expected a function, or None
+    """
+    if found is None or callable(found):
+        return found
+    raise InputError(f"{name} is {in_line(found)}: expected a function, or None")

@@ -8,20 +8,26 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from initrate.errors import InputError
+from initrate.errors import InputError, function_or_none
 from initrate.files import shown
 from initrate.study import (
     BucketDone,
+    BucketFailed,
+    BucketProgress,
+    BucketStarted,
     Event,
     Store,
     StudyConfig,
+    StudyStarted,
     axis_names,
     axis_values,
     default_folder,
@@ -31,10 +37,12 @@ from initrate.study import (
     override,
     preset,
     reading,
+    stop_on_signal,
     with_seeds,
 )
 from initrate.study import run as run_study
 from initrate.tasks import AnchorTask
+from initrate.training import Interrupted
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -43,6 +51,9 @@ __all__ = ["PAPER_LRS", "Study", "open_study", "phase", "study"]
 
 PAPER_LRS = "1e-4:3e-4:2.5e-5"
 """The nine peak learning rates of arXiv 2405.05409."""
+
+LINE_SECONDS = 15.0
+"""While a bucket runs, a line says about this often how far it is."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,12 +66,30 @@ class Study:
     def run(self, *, on_event: Callable[[Event], None] | None = None, **options: Any) -> Study:
         """Train what is not trained yet and return the study.
 
-        A line on standard error says how far it is after each bucket; `on_event` is called with
-        what happens in place of that. `options` are those of `initrate.study.run`:
-        `threads`, `memory_limit` (GiB), `device`, `dtype`, `on_error`, `should_stop`. An
-        interrupted run goes on with the next call.
+        A line on standard error says how far it is after each bucket and about every 15 s;
+        `on_event` is called with what happens in place of that. `options` are those of
+        `initrate.study.run`: `threads`, `memory_limit` (GiB), `device`, `dtype`, `on_error`,
+        `should_stop`. Ctrl-C writes a checkpoint at the next step and raises `KeyboardInterrupt`,
+        a second one raises it at once; either way the next call goes on with what there is. A
+        `should_stop` of your own, a handler of your own for SIGINT, and threads other than the main
+        one keep Ctrl-C as it was.
         """
-        run_study(self.config, self.folder, on_event=on_event or _tell, **options)
+        listener = function_or_none("on_event", on_event) or _Lines().take
+        own = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        if own or options.get("should_stop") is not None:
+            run_study(self.config, self.folder, on_event=listener, **options)
+            return self
+        with stop_on_signal(_tell) as asked:
+            # One that comes after the last step stops nothing, and is still to be heard.
+            with suppress(Interrupted):
+                options["should_stop"] = asked
+                run_study(self.config, self.folder, on_event=listener, **options)
+            if asked():
+                n_done, n_cells = self._progress()
+                raise KeyboardInterrupt(
+                    f"{n_done} of {n_cells} runs are trained; run() goes on from here "
+                    f"({shown(self.folder)})"
+                )
         return self
 
     @property
@@ -178,11 +207,57 @@ def open_study(folder: Path | str) -> Study:
 _preset = preset
 
 
-def _tell(event: Event) -> None:
-    """Say how far a study is, where nobody else listens to it."""
-    if isinstance(event, BucketDone):
-        done = f"{event.n_done} of {event.n_cells} runs are trained"
-        print(f"{done}, the last bucket in {event.seconds:.0f} s", file=sys.stderr)
+@dataclass(slots=True)
+class _Lines:
+    """Says on standard error how far a study is, where nobody else listens to it."""
+
+    first: BucketProgress | None = None
+    """The first logged step of the running bucket: what a checkpoint held took no time here."""
+    seconds: float = 0.0
+    """When the bucket's last line came."""
+
+    def take(self, event: Event) -> None:
+        """Take in an event, and write what it is worth a line."""
+        if isinstance(event, StudyStarted):
+            for note in event.notes:
+                _tell(f"note: {note}")
+        elif isinstance(event, BucketStarted):
+            self.first, self.seconds = None, 0.0
+        elif isinstance(event, BucketProgress):
+            self.first = self.first or event
+            if event.seconds - self.seconds >= LINE_SECONDS:
+                self.seconds = event.seconds
+                _tell(self.progress(self.first, event))
+        elif isinstance(event, BucketDone):
+            done = f"{event.n_done} of {event.n_cells} runs are trained"
+            _tell(f"{done}, the last bucket in {event.seconds:.0f} s")
+        elif isinstance(event, BucketFailed):
+            _tell(f"{_place(event)} failed: {event.error}")
+
+    def progress(self, first: BucketProgress, now: BucketProgress) -> str:
+        """Return the step, the time gone and, once it can be told, the time left."""
+        from initrate.report import duration
+
+        words = (
+            f"{_place(now)} is at step {now.step:,} of {now.steps:,}, {duration(now.seconds)} gone"
+        )
+        if now.step == first.step:
+            return words
+        left = (now.seconds - first.seconds) / (now.step - first.step) * (now.steps - now.step)
+        return f"{words}, about {duration(left)} left"
+
+
+def _place(event: BucketProgress | BucketFailed) -> str:
+    return f"bucket {event.index + 1} of {event.n_buckets}"
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def __dir__() -> list[str]:
+    """Return the public names alone: what is imported here has its home elsewhere."""
+    return sorted(__all__)
 
 
 def _with_protocol(config: StudyConfig, protocol: str | None, lrs: object) -> StudyConfig:

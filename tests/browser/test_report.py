@@ -273,6 +273,15 @@ def test_the_loss_has_ticks_and_floors_apart(open_page):
     places = sorted(names.evaluate_all("all => all.map((t) => Number(t.getAttribute('y')))"))
     assert len(places) > 1
     assert all(b - a >= 11 for a, b in itertools.pairwise(places))
+    # Each name stands at its own line, in a strip that no curve reaches.
+    lines = chart.locator("line.floor").evaluate_all(
+        "all => all.map((line) => ['y1', 'x2'].map((side) => Number(line.getAttribute(side))))"
+    )
+    assert all(min(abs(y - 4 - at) for at, _ in lines) < 13 for y in places)
+    edges = names.evaluate_all("all => all.map((text) => text.getBBox().x)")
+    assert min(edges) >= max(right for _, right in lines)
+    assert "a\u00a0no input 4.52" in chart.locator(".floor-names").inner_text()
+    assert "logarithmic" in chart.locator(".key").inner_text()
     # Within 4.3 to 4.6 nats there is no 1, 2 or 5.
     ticks = page.evaluate("logTicks(Math.log10(4.3), Math.log10(4.6))")
     assert len(ticks) > 1
@@ -371,3 +380,13 @@ def test_a_wide_table_scrolls_in_its_own_box(open_page):
     assert box.evaluate("e => { e.scrollLeft = 9999; return e.scrollLeft; }") > 0
     assert page.evaluate("scrollX") == 0
     assert overflow(page) <= 0
+
+
+def test_every_colour_of_the_answers_is_explained(open_page):
+    page = open_page("mirrored")
+    chart = page.locator("#charts .chart", has_text="What is answered")
+    classes = "all => all.map((bar) => bar.getAttribute('class'))"
+    used = chart.locator("svg[role=img] rect.bar").evaluate_all(classes)
+    explained = chart.locator(".key rect.bar").evaluate_all(classes)
+    assert set(used) <= set(explained)
+    assert "another answer" in chart.locator(".key").inner_text()

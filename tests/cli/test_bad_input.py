@@ -78,7 +78,7 @@ CASES = {
     "a rate under best-lr": (["phase", "--preset", "paper", "--set", "lr=1e-3"], "'best-lr'"),
     "a dash for a folder": (["report", "--dash"], "unknown option '--dash'"),
     "one dash": (["report", "-x"], "unknown option '-x'"),
-    "no names": (["list"], "initrate list needs one of rules, presets, shapes, tasks, fields"),
+    "no names": (["list"], "list needs one of rules, roles, presets, shapes, tasks, fields"),
     "no target": (["plan"], "initrate plan needs TARGET"),
     "no value at the end": ([*SMOKE, "--gamma"], "--gamma has no value"),
     "no value before another": ([*SMOKE, "--gamma", "--json"], "--gamma has no value"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,8 +116,9 @@ def test_the_summary_claims_no_more_than_its_seeds_show():
 
     assert "0.50 (one seed)" in of(1, low=0.5, high=0.5)
     assert "0.50 (one seed)" in of(1, low=None, high=None, coverage=0.0)
-    assert "0.40 to 0.60, range of 3 seeds" in of(3, low=0.4, high=0.6, coverage=0.75)
-    assert "0.40 to 0.60, range of 5 seeds" in of(5, low=0.4, high=0.6)
+    assert "range of 3 seeds, covers 75 %" in of(3, low=0.4, high=0.6, coverage=0.75)
+    assert "0.40 to 0.60, range of 5 seeds, covers 93 %" in of(5, low=0.4, high=0.6)
+    assert "covers" not in of(4, low=0.4, high=0.6, coverage=None)
     assert "0.40 to 0.60, 96% interval" in of(6, low=0.4, high=0.6)
 
 
@@ -254,8 +256,9 @@ def test_the_summary_has_a_row_a_point_and_the_mirrored_share_where_there_is_one
         {"gamma": 0.8, "n_seeds": 3, "labels": {"mirrored": 3}, "median": 0.0}
         | {"low": 0.0, "high": 0.1, "median_symmetric": 0.97},
     ]
-    text = shown(summary_table(rows, ["gamma"]))
-    assert "2 composed, 1 mixed" in text and "0.93 (0.40 to 1.00, range of 3 seeds)" in text
+    text = shown(summary_table(rows, ["gamma"]), width=120)
+    assert "2 composed, 1 mixed" in text
+    assert "0.93 (0.40 to 1.00, range of 3 seeds, covers 75 %)" in text
     assert "mirrored: median" in text and "0.97" in text
     assert "mirrored: median" not in shown(summary_table(rows[:1], ["gamma"]))
 
@@ -281,3 +284,62 @@ def test_what_the_encoding_lacks_is_written_all_the_same(monkeypatch: pytest.Mon
     write("report: /tmp/\u03b3/\udcff")
     show(Text("\u03b3 \u2500"))
     assert b"report: /tmp/\\u03b3/\\udcff\n" in data.getvalue() and b"\\u03b3" in data.getvalue()
+
+
+def test_shares_of_rows_that_did_not_fit_are_marked_and_explained():
+    row = {"gamma": 0.5, "n_seeds": 1, "labels": {}, "median": 0.31, "median_symmetric": 0.22}
+    text = shown(summary_table([{**row, "median_seen": 0.89}], ["gamma"]))
+    assert "0.31* (one seed)" in text and "0.22*" in text and "* Did not fit" in text
+    assert "*" not in shown(summary_table([{**row, "median_seen": 0.9}], ["gamma"]))
+    assert "–*" not in shown(
+        summary_table([{**row, "median": None, "median_seen": 0.1}], ["gamma"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_begun", "ending"),
+    [
+        (0, "0 done already"),
+        (1, "0 done already; 1 bucket goes on from its checkpoint"),
+        (2, "0 done already; 2 buckets go on from their checkpoints"),
+    ],
+)
+def test_the_first_line_says_that_interrupted_work_is_kept(
+    n_begun: int, ending: str, capsys: pytest.CaptureFixture[str]
+):
+    study = config()
+    plan = plan_execution(study, threads=1)
+    started = StudyStarted(Path("here"), study, plan, 0, 8, (), (), n_begun)
+    PlainLines(Progress(Board(study))).take(started)
+    assert capsys.readouterr().err.rstrip().endswith(ending)
+
+
+@pytest.mark.parametrize(
+    ("load", "ending"),
+    [
+        (0.9, "about 45 s on this machine if nothing else runs on it"),
+        (2.3, "(load 2.3), so that this estimate is too high"),
+    ],
+)
+def test_the_estimate_of_a_busy_machine_is_said_to_be_too_high(
+    load: float, ending: str, capsys: pytest.CaptureFixture[str]
+):
+    print_sizes([Size(2, 16, 4, 1, 999, 1e9, 2.0**30, 47.0)], Path("s"), 0, load)
+    assert " ".join(capsys.readouterr().out.split()).endswith(ending)
+
+
+def test_a_dry_run_plans_for_the_device_of_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    arguments = ["phase", "--preset", "smoke", "--device", "cuda", "--out", str(tmp_path / "s")]
+    assert main([*arguments, "--dry-run"]) == 0
+    found, errors = capsys.readouterr()
+    assert "operations" in found and "GiB" in found
+    assert "time" not in found and "about" not in found
+    assert "no time is estimated: the study is for cuda" in errors
+    assert main([*arguments, "--dry-run", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["seconds"] is None and told["operations"] > 0 and told["memory"] > 0
+    assert main(arguments) == 2
+    assert not (tmp_path / "s").exists()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from initrate.cli import main
+from initrate.cli._list import roles
 from tests.cli.process import ENVIRONMENT, one_line, run
 
 LIBRARIES = ("numpy", "torch", "polars", "tyro", "rich", "matplotlib", "plotly", "jinja2", "scipy")
@@ -76,7 +77,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
     assert "--json" in output
 
 
-@pytest.mark.parametrize("names", ["rules", "presets", "shapes", "tasks", "fields"])
+@pytest.mark.parametrize("names", ["rules", "roles", "presets", "shapes", "tasks", "fields"])
 def test_list_shows_names_and_lines(names: str, capsys: pytest.CaptureFixture[str]):
     assert main(["list", names]) == 0
     table = capsys.readouterr().out
@@ -85,6 +86,17 @@ def test_list_shows_names_and_lines(names: str, capsys: pytest.CaptureFixture[st
     assert found["schema"] == 1
     assert len(found[names]) >= 4
     assert all(row["name"] in table and row["description"] for row in found[names])
+
+
+def test_list_knows_every_role_and_its_group():
+    from initrate.rule import KEPT_ROLES, ROLE_GROUPS, ROLES
+
+    rows = {row["name"]: row for row in roles()}
+    assert list(rows) == list(ROLES)
+    for group, members in ROLE_GROUPS.items():
+        assert [name for name, row in rows.items() if row["group"] == group] == list(members)
+    kept = {name for name, row in rows.items() if "always kept" in str(row["description"])}
+    assert kept == set(KEPT_ROLES)
 
 
 def test_a_missing_library_is_named_with_what_to_install(tmp_path: Path):

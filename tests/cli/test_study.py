@@ -262,7 +262,7 @@ def test_interrupted_it_keeps_all_and_the_same_command_goes_on(number: int, tmp_
 
 
 def test_stopped_and_gone_on_with_it_is_the_same_study_to_the_bit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     @contextmanager
     def stop_at_the_tenth_asking():
@@ -275,7 +275,9 @@ def test_stopped_and_gone_on_with_it_is_the_same_study_to_the_bit(
         patch.setattr("initrate.cli._study.stop_on_signal", stop_at_the_tenth_asking)
         assert main(pieces) == 130
     assert not parts(tmp_path / "pieces")
+    capsys.readouterr()
     assert main(pieces) == 0
+    assert "1 bucket goes on from its checkpoint" in capsys.readouterr().err.splitlines()[0]
     assert parts(tmp_path / "pieces") == parts(tmp_path / "whole")
 
 

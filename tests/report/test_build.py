@@ -245,3 +245,17 @@ def test_a_preset_is_a_demonstration_until_it_is_changed(tmp_path, without_figur
     assert (source.demonstration, source.changed) == (False, "")
     assert source.description == "A demonstration of mine."
     assert read_source(open_demo()).demonstration
+
+
+def test_the_page_of_another_study_is_not_replaced(tmp_path, without_figures):
+    one = trained(tmp_path / "one", small_study())
+    other = trained(tmp_path / "other", small_study())
+    before = build_report(other).read_bytes()
+    with pytest.raises(StoreError, match="the folder of another study") as found:
+        build_report(one, tmp_path / "other")
+    assert "\n" not in str(found.value)
+    assert (tmp_path / "other" / "report.html").read_bytes() == before
+    # Its own folder, named otherwise, is no other one's.
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    assert build_report(one, tmp_path / "link").exists()
+    assert build_report(one, tmp_path / "beside").exists()

@@ -7,9 +7,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from initrate.report._figures import _seed_figure, caption, draw_figures
+from initrate.report._figures import caption, draw_figures
 from initrate.report._grid import make_grid
 from initrate.report._maps import make_maps
+from initrate.report._seed_figure import seed_figure
 from initrate.report._source import Axis
 from tests.report.synthetic import PHASE, synthetic
 
@@ -76,7 +77,7 @@ def test_a_figure_says_what_it_is_of():
 @pytest.mark.parametrize(("n_seeds", "n_lines"), [(1, 0), (3, 1)])
 def test_single_seeds_are_not_joined_by_a_line(n_seeds, n_lines):
     source = synthetic(axes=PHASE[:1], n_seeds=n_seeds)
-    figure = _seed_figure(source, make_grid(source))
+    figure = seed_figure(source, make_grid(source), 12, caption(source))
     (panel,) = figure.axes
     joined = [
         line
@@ -85,3 +86,36 @@ def test_single_seeds_are_not_joined_by_a_line(n_seeds, n_lines):
     ]
     assert len(joined) == n_lines
     assert any("seed" in text.get_text() for text in figure.texts)
+
+
+def legend_of(source):
+    figure = seed_figure(source, make_grid(source), 12, caption(source))
+    (legend,) = figure.legends
+    handles = zip(legend.get_texts(), legend.legend_handles, strict=True)
+    return {text.get_text(): handle for text, handle in handles}
+
+
+@pytest.mark.parametrize(
+    ("gammas", "n_seeds", "words"),
+    [
+        ((0.3, 1.0), 3, ["a seed", "a seed that did not fit", "median of the seeds", "one half"]),
+        ((0.9, 1.0), 3, ["a seed", "median of the seeds", "one half"]),
+        ((0.3, 0.4), 1, ["a seed that did not fit", "one half"]),
+    ],
+)
+def test_the_legend_of_seeds_has_what_is_drawn(gammas, n_seeds, words):
+    axes = (Axis("gamma", "gamma", gammas), Axis("depth", "depth", (2, 3)))
+    assert list(legend_of(synthetic(axes=axes, n_seeds=n_seeds))) == words
+
+
+def test_seeds_that_did_not_fit_are_hollow():
+    found = legend_of(synthetic(axes=(Axis("gamma", "gamma", (0.3, 1.0)),)))
+    hollow, filled = found["a seed that did not fit"], found["a seed"]
+    assert hollow.get_markerfacecolor() == "white" != filled.get_markerfacecolor()
+
+
+@pytest.mark.parametrize(("gammas", "is_hatched"), [((0.3, 1.0), True), ((0.9, 1.0), False)])
+def test_the_map_of_labels_is_hatched_as_the_others(gammas, is_hatched):
+    figures = figures_of(synthetic(axes=(Axis("gamma", "gamma", gammas),)))
+    for name in ("map-labels", "map-inferential"):
+        assert (b"<pattern" in figures[name].svg) == is_hatched

@@ -48,6 +48,7 @@ UNFIT = ("not_trained", "data_memorized", "diverged")
             "12 of 17 fitted runs composed; 3 did not fit",
         ),
         (["composed"] * 17 + [*UNFIT], "All 17 fitted runs composed; 3 did not fit"),
+        (["composed"] * 2 + ["not_trained"] * 18, "Both fitted runs composed; 18 did not fit"),
         (["mixed"] * 17 + [*UNFIT], "None of 17 fitted runs composed; 3 did not fit"),
         (
             ["mirrored"] * 17 + [*UNFIT],

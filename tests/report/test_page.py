@@ -208,4 +208,18 @@ def test_a_head_without_sentences_takes_the_whole_width():
     source = synthetic(name="mine", axes=(), n_seeds=2)
     cells = [{**row, "label": "not_trained"} for row in source.cells]
     assert 'class="head alone"' in page_of(replace(source, cells=cells))
+    # A caution alone is no second half either, and stands below.
+    page = page_of(replace(source, cells=cells, changed="Changed from the preset laptop: steps."))
+    assert 'class="head alone"' in page and 'class="caution"' in page
     assert 'class="head"' in page_of(synthetic())
+
+
+def test_a_changed_preset_is_not_titled_as_the_preset():
+    changed = "Changed from the preset laptop: steps."
+    source = replace(synthetic(), changed=changed, preset="laptop")
+    page = page_of(source)
+    assert '<span class="study">laptop, changed</span>' in page
+    assert "<title>laptop, changed" in page
+    assert changed in page
+    for other in (replace(source, changed=""), replace(source, name="mine")):
+        assert ", changed</span>" not in page_of(other)

@@ -222,18 +222,24 @@ def test_another_name_is_the_same_study(store: Store, config: StudyConfig) -> No
         ({"threads": 3}, "threads is 3: the study was begun with 2"),
         ({"dtype": "float64"}, "dtype is 'float64'"),
         ({"on_error": "ignore"}, "unknown on_error"),
+        ({"on_event": 5}, "on_event is 5: expected a function"),
+        ({"on_event": ()}, r"on_event is \(\): expected a function"),
+        ({"should_stop": True}, "should_stop is True: expected a function"),
+        ({"train": 5}, "train is 5: expected a function"),
     ],
 )
 def test_options_that_do_not_fit(
     store: Store, config: StudyConfig, options: dict[str, object], says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
-        run(config, store.path, train=standin.train, **options)  # pyright: ignore[reportArgumentType]
+        run(config, store.path, **{"train": standin.train, **options})  # pyright: ignore[reportArgumentType]
 
 
 def test_nothing_is_written_where_the_options_are_bad(config: StudyConfig, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         run(config, tmp_path / "s", threads=0, train=standin.train)
+    with pytest.raises(InputError):
+        run(config, tmp_path / "s", on_event=5, train=standin.train)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError):
         run(config, tmp_path / "s", memory_limit=1e-9, train=standin.train)
     assert list(tmp_path.iterdir()) == []

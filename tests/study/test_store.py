@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -92,6 +93,18 @@ def test_weights(store: Store, config: StudyConfig) -> None:
     assert not np.array_equal(first[key], second[key])
     with pytest.raises(InputError, match="unknown cell"):
         store.weights("ffffffffffff")
+
+
+@pytest.mark.parametrize("given", [np.array(["a", "b"]), np.eye(9), 5, ["a"], {}])
+def test_what_is_no_id_is_refused(store: Store, given: Any) -> None:
+    with pytest.raises(InputError, match="unknown cell"):
+        store.weights(given)
+    with pytest.raises(InputError, match=r"bucket is .*: expected the id of a bucket"):
+        store.cells(given)
+    for table in (store.curves, store.counts, store.shifts, store.tensors):
+        with pytest.raises(InputError, match=r"cell is .*: expected the id of a cell") as caught:
+            table(given)
+        assert "\n" not in str(caught.value)
 
 
 def test_other_tables(store: Store) -> None:

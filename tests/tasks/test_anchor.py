@@ -5,12 +5,24 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from initrate.errors import InputError
-from initrate.tasks import AnchorTask, Task, task_fields, task_from_dict, variant
+from initrate.tasks import (
+    AnchorTask,
+    Task,
+    baselines,
+    lookup_note,
+    loss_floors,
+    task_fields,
+    task_from_dict,
+    unseen_rows,
+    variant,
+)
 from initrate.tasks._maps import tables
 from initrate.tasks._split import key_cells
 
@@ -139,6 +151,18 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"maps": (5, 1, -2, {})}, "map of anchor 4 is {}"),
     ({"maps": (5, 1, -2, [(20, 1), (20, 2)])}, "gives 20 two images"),
     ({"maps": (5, 1, -2, lambda x: x / 2)}, "map of anchor 4 turns"),
+    ({"maps": (5, 1, -2, lambda: 1)}, "map of anchor 4 fails at 20 (TypeError: "),
+    (
+        {"maps": (5, lambda x: 1 // (x - 25), -2, -8)},
+        "map of anchor 2 fails at 25 (ZeroDivisionError: ",
+    ),
+    ({"maps": (5, 1, -2, {}.__getitem__)}, "map of anchor 4 fails at 20 (KeyError: 20)"),
+    ({"maps": (5, 1, -2, lambda x: int("a\nb"))}, "map of anchor 4 fails at 20 (ValueError: "),
+    ({"maps": (5, 1, -2, lambda x: np.eye(9))}, "map of anchor 4 turns 20 into array("),
+    ({"maps": (5, 1, -2, np.eye(9))}, "map of anchor 4 is array("),
+    ({"maps": np.eye(9)}, "task maps are array("),
+    ({"anchors": np.eye(9)}, "task anchors are array("),
+    ({"overrides": {"3,4": lambda: 1}}, "map of pair 3,4 fails at 20 (TypeError: "),
     ({"maps": (5, 1, -2, 10**12)}, "expected at most 1000000 in size"),
     ({"maps": {1: 5, 2: 1, 3: -2}}, "expected a map for each of 1, 2, 3, 4"),
     ({"maps": 5}, "task maps are 5"),
@@ -171,6 +195,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"pool": 1.5}, "pool is 1.5"),
     ({"noise": 1}, "noise is 1"),
     ({"variant": ""}, "variant is ''"),
+    ({"variant": "  "}, "variant is '  ': expected a name of printable characters"),
+    ({"variant": "a\nb"}, r"variant is 'a\nb': expected a name of printable characters"),
+    ({"variant": "\x1b[31m"}, "expected a name of printable characters"),
+    ({"variant": "a\udcff"}, "expected a name of printable characters"),
     ({"vocabulary": 10**6, "key_high": 10**5}, "expected at most"),
     ({"n_anchors": 16, "length": 20, "unseen": (), "overrides": ()}, "expected at most 4096"),
     ({"length": 4000, "n_anchors": 3, "unseen": (), "overrides": ()}, "expected at most 5000000"),
@@ -195,6 +223,21 @@ def test_an_answer_is_asked_of_known_pairs_and_keys() -> None:
         AnchorTask().answer(100, (1, 2))
     with pytest.raises(InputError, match="expected 2 of the anchors"):
         AnchorTask().answer(50, (1,))
+
+
+@pytest.mark.parametrize("key", ["x", None, 2.5, True, [50], np.ones(2)])
+def test_a_key_that_is_no_whole_number(key: Any) -> None:
+    with pytest.raises(InputError, match="expected a whole number from 20 to 99"):
+        AnchorTask().answer(key, (1, 2))
+    assert AnchorTask().answer(cast("Any", np.int64(50)), (1, 2)) == 56
+
+
+@pytest.mark.parametrize("found", [None, "34-wrong", {"variant": "own"}, [1], np.eye(9)])
+@pytest.mark.parametrize("ask", [unseen_rows, lookup_note, loss_floors, baselines, tables])
+def test_what_is_no_task_is_one_line(ask: Callable[[Any], object], found: Any) -> None:
+    with pytest.raises(InputError, match="expected an AnchorTask") as caught:
+        ask(found)
+    assert "\n" not in str(caught.value)
 
 
 def test_tables_cannot_be_written_to() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from initrate.errors import InputError
@@ -106,6 +108,9 @@ def test_a_task_of_ones_own_may_have_any_name() -> None:
     assert task_from_dict(own.to_dict()) == own
 
 
+OWN = {"variant": "own", "anchors": [1, 2, 3], "maps": [7, -3, 2], "unseen": ["3,1", "1,3"]}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -113,15 +118,15 @@ def test_a_task_of_ones_own_may_have_any_name() -> None:
         ({"variant": ["34-wrong"]}, "unknown task"),
         ({}, "the task has no variant"),
         ({"variant": "34-wrong", "vocab": 201}, "did you mean 'vocabulary'"),
+        ({"variant": "34-wrong", "name": "x"}, "unknown task field 'name'"),
+        ({**OWN, "name": "x"}, "unknown task field 'name'"),
+        ({"variant": "34-wrong", 5: 1}, "unknown task field '5'"),
     ],
 )
-def test_bad_names(given: dict[str, object], message: str) -> None:
+def test_bad_names(given: dict[Any, object], message: str) -> None:
     with pytest.raises(InputError) as caught:
         task_from_dict(given)
     assert message in str(caught.value)
-
-
-OWN = {"variant": "own", "anchors": [1, 2, 3], "maps": [7, -3, 2], "unseen": ["3,1", "1,3"]}
 
 
 def test_own_maps_have_no_exception_unless_one_is_given() -> None:
@@ -167,6 +172,12 @@ def test_a_task_that_is_no_table(given: object) -> None:
     for read in (task_from_dict, AnchorTask.from_dict):
         with pytest.raises(InputError, match="expected a table"):
             read(given)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("names", ["34-wrong", None, 5])
+def test_tables_are_of_lists_of_names(names: Any) -> None:
+    with pytest.raises(InputError, match="expected a list of names"):
+        unseen_table(names)
 
 
 def test_a_look_up_that_reaches_the_composed_answer_is_told() -> None:

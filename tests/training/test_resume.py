@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -183,3 +184,18 @@ def test_a_foreign_or_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         checkpoint.write_bytes(damaged)
         with pytest.raises(StoreError, match="damaged"):
             train(bucket(), EXECUTION, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_bytes"), [("BF16", 2), ("F8_E4M3", 1), ("F8_E5M2", 1), ("F8_E8M0", 1), ("C64", 8)]
+)
+def test_a_checkpoint_of_types_that_numpy_lacks_is_damaged(
+    tmp_path: Path, kind: str, n_bytes: int
+) -> None:
+    checkpoint = tmp_path / "bucket.checkpoint"
+    tensor = {"dtype": kind, "shape": [4], "data_offsets": [0, 4 * n_bytes]}
+    header = json.dumps({"weights": tensor}).encode()
+    checkpoint.write_bytes(struct.pack("<Q", len(header)) + header + bytes(4 * n_bytes))
+    with pytest.raises(StoreError, match="damaged") as caught:
+        train(bucket(), EXECUTION, checkpoint=checkpoint)
+    assert "\n" not in str(caught.value)

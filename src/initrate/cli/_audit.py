@@ -18,9 +18,9 @@ from initrate.cli._rules import (
     LayoutFile,
     RuleName,
     Target,
-    print_table,
     rule_of_options,
 )
+from initrate.cli._wide_table import print_table
 
 if TYPE_CHECKING:
     from initrate import rule as rules
@@ -80,7 +80,7 @@ class Audit:
             text = {"schema": 1, "target": self.target, **audit.to_dict()}
             write(json_module.dumps(text, indent=2, allow_nan=False))
         else:
-            print_table(*audit.table(whole=self.all))
+            print_table(*audit.table(whole=self.all), spare=("d_in", "role", "rule's std"))
             self._print_findings(audit, CODES)
             write(audit.summary())
         return 0 if audit.ok else 1

@@ -48,7 +48,7 @@ class Bench:
             write(json_module.dumps(found.to_dict(), indent=2, allow_nan=False))
             return 0
 
-        from initrate.cli._rules import print_table
+        from initrate.cli._wide_table import print_table
 
         print_table(HEAD, table(found))
         for line in notes(found):

@@ -15,9 +15,16 @@ from initrate.boundary import (
     first_batch,
     operations_by_cell,
 )
-from initrate.cli._dry_run import check_may_write, print_sizes, sizes_of
+from initrate.cli._dry_run import (
+    announce,
+    busy_cores,
+    check_may_write,
+    print_sizes,
+    seconds_of,
+    sizes_of,
+)
 from initrate.cli._options import ExecutionOptions
-from initrate.cli._output import tell, write
+from initrate.cli._output import write
 from initrate.report import count_of, label_style, text_of
 from initrate.study import prospect
 
@@ -86,8 +93,10 @@ def dry_run_search(search: Search, folder: Path, options: ExecutionOptions) -> i
         threads=options.threads,
         device=options.device,
         dtype=options.dtype,
+        there=False,
     )
-    tell("measuring the speed of this machine …")
+    load = busy_cores()
+    announce(found)
     sizes = sizes_of(search.study, found)
     batch = first_batch(search)
     values = [search.values[k] for k in batch.values]
@@ -98,13 +107,13 @@ def dry_run_search(search: Search, folder: Path, options: ExecutionOptions) -> i
             "folder": str(folder),
             "full_grid_cells": search.shape.rows * search.shape.values * search.shape.seeds,
             "full_grid_operations": float(operations_by_cell(search).sum() * search.shape.seeds),
-            "full_grid_seconds": sum(size.seconds for size in sizes),
+            "full_grid_seconds": seconds_of(sizes),
             "first_round": {search.by: search.rows[0], search.axis: values, "seeds": seeds},
         }
         write(json.dumps(dry, indent=1))
         return 0
     write("the full grid, of which a search trains a part:")
-    print_sizes(sizes, folder)
+    print_sizes(sizes, folder, load=load)
     write(
         f"first round: {search.by} {text_of(search.rows[0])}, {search.axis} "
         f"{', '.join(map(text_of, values))}, seed {', '.join(map(str, seeds))}"

@@ -12,7 +12,7 @@ import tyro
 
 from initrate.cli._options import Switch
 from initrate.cli._output import write
-from initrate.cli._rules import print_table
+from initrate.cli._wide_table import print_table
 
 if TYPE_CHECKING:
     from initrate.frameworks._target import Values
@@ -119,7 +119,8 @@ class Diff:
             )
             for name, those in named
         ]
-        print_table(("name", "shape", "std of A", "std of B", "B / A", ""), table)
+        head = ("name", "shape", "std of A", "std of B", "B / A", "")
+        print_table(head, table, spare=("shape",))
         counts: dict[str, int] = {}
         for row in rows:
             counts[row.verdict] = counts.get(row.verdict, 0) + 1

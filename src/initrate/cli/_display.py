@@ -70,6 +70,7 @@ class PlainLines:
             self._write(
                 f"{shown(event.folder)}: {count_of(event.n_cells, 'run')} in "
                 f"{count_of(n_buckets, 'bucket')}, {event.n_done} done already"
+                f"{_going_on(event.n_begun)}"
             )
             for note in event.notes:
                 self._write(f"note: {note}")
@@ -85,6 +86,15 @@ class PlainLines:
     def _write(self, line: str) -> None:
         self.last = time.monotonic()
         tell(line)
+
+
+def _going_on(n_begun: int) -> str:
+    """What is kept of buckets that were interrupted: no run of theirs is done, and none is lost."""
+    if not n_begun:
+        return ""
+    if n_begun == 1:
+        return "; 1 bucket goes on from its checkpoint"
+    return f"; {n_begun} buckets go on from their checkpoints"
 
 
 def _picture(progress: Progress) -> RenderableType:

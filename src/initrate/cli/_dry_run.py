@@ -46,14 +46,15 @@ class Size:
     """Of all of them."""
     memory: float
     """Bytes of the widest bucket."""
-    seconds: float
-    """To expect, at the speed that was measured."""
+    seconds: float | None
+    """To expect, at the speed that was measured; None where none was."""
 
 
 def dry_run(config: StudyConfig, options: StudyOptions, folder: Path) -> int:
     """Print what the study would take and return the exit code.
 
-    What the run itself would refuse is refused here, before anything is measured.
+    What the run itself would refuse is refused here, before anything is measured; but the device
+    may be one of another machine, to plan for it.
     """
     found = prospect(
         config,
@@ -63,11 +64,13 @@ def dry_run(config: StudyConfig, options: StudyOptions, folder: Path) -> int:
         device=options.device,
         dtype=options.dtype,
         plan=options.plan(),
+        there=False,
     )
     check_may_write(folder)
     sizes: list[Size] = []
+    load = busy_cores()
     if found.waiting:
-        tell("measuring the speed of this machine …")
+        announce(found)
         sizes = sizes_of(config, found)
     for note in study_notes(config):
         tell(note)
@@ -75,8 +78,32 @@ def dry_run(config: StudyConfig, options: StudyOptions, folder: Path) -> int:
     if options.json:
         write(json.dumps(_as_json(sizes, folder, n_done), indent=1))
     else:
-        print_sizes(sizes, folder, n_done)
+        print_sizes(sizes, folder, n_done, load)
     return 0
+
+
+def is_timed(found: Prospect) -> bool:
+    """Return whether the time can be told: a speed is measured of processors alone."""
+    return found.plan.device.partition(":")[0] == "cpu"
+
+
+def announce(found: Prospect) -> None:
+    """Tell that a speed is about to be measured, or why none is."""
+    if is_timed(found):
+        tell("measuring the speed of this machine …")
+    else:
+        tell(
+            f"no time is estimated: the study is for {found.plan.device}, and only the speed of a "
+            "processor is measured here"
+        )
+
+
+def busy_cores() -> float:
+    """How many cores work takes, over the last minute; 0 where the system does not say."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return 0.0
 
 
 def check_may_write(folder: Path) -> None:
@@ -104,7 +131,8 @@ def sizes_of(config: StudyConfig, found: Prospect) -> list[Size]:
     sizes: list[Size] = []
     for (depth, d_model, batch), of_size in buckets.items():
         # One product of a large size may take seconds: sizes left over then have the last speed.
-        if (d_model, batch) not in speeds and (not speed or time.monotonic() < end):
+        due = is_timed(found) and (d_model, batch) not in speeds
+        if due and (not speed or time.monotonic() < end):
             cell = of_size[0][0].cell
             speed = measure_speed(cell, seconds=min(each, 0.5), threads=found.plan.threads)
             speeds[d_model, batch] = speed
@@ -123,7 +151,7 @@ def _size(depth: int, d_model: int, buckets: Sequence[Sequence[GridPoint]], spee
         parameters=flat[0].parameters,
         operations=sum(entry.operations for entry in flat),
         memory=max(sum(entry.memory for entry in of_bucket) for of_bucket in costs),
-        seconds=sum(entry.seconds(speed) for entry in flat),
+        seconds=sum(entry.seconds(speed) for entry in flat) if speed else None,
     )
 
 
@@ -136,15 +164,24 @@ def _as_json(sizes: Sequence[Size], folder: Path, n_done: int) -> dict[str, obje
         "n_buckets": sum(size.n_buckets for size in sizes),
         "operations": sum(size.operations for size in sizes),
         "memory": max((size.memory for size in sizes), default=0.0),
-        "seconds": sum(size.seconds for size in sizes),
+        "seconds": seconds_of(sizes),
         "sizes": [
             {name: getattr(size, name) for name in Size.__dataclass_fields__} for size in sizes
         ],
     }
 
 
-def print_sizes(sizes: Sequence[Size], folder: Path, n_done: int = 0) -> None:
-    """Print a row a size of model, and the study in a line; of what is done, how much it is."""
+def seconds_of(sizes: Sequence[Size]) -> float | None:
+    """Return the time to expect of all sizes, or None where one is not known."""
+    known = [size.seconds for size in sizes if size.seconds is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def print_sizes(sizes: Sequence[Size], folder: Path, n_done: int = 0, load: float = 0.0) -> None:
+    """Print a row a size of model, and the study in a line; of what is done, how much it is.
+
+    `load` is how many cores of the machine other work took while the speed was measured.
+    """
     if not sizes:
         write(f"{shown(folder)}: {count_of(n_done, 'run')} done already, and nothing left to train")
         return
@@ -152,23 +189,31 @@ def print_sizes(sizes: Sequence[Size], folder: Path, n_done: int = 0) -> None:
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    seconds = seconds_of(sizes)
     heads = ("depth", "width", "runs", "buckets", "parameters", "operations", "memory", "time")
-    for head in heads:
+    for head in heads if seconds is not None else heads[:-1]:
         table.add_column(head, justify="right", no_wrap=True)
     for size in sizes:
         table.add_row(
             *(str(size.depth), str(size.d_model), str(size.n_cells), str(size.n_buckets)),
             *(f"{size.parameters:,}", f"{size.operations:.2g}", f"{size.memory / 2**30:.2f} GiB"),
-            roughly(size.seconds),
+            *([] if size.seconds is None or seconds is None else [roughly(size.seconds)]),
         )
     show(table)
     n_cells, n_buckets = (sum(getattr(s, n) for s in sizes) for n in ("n_cells", "n_buckets"))
-    total = roughly(sum(size.seconds for size in sizes))
     runs, buckets = count_of(n_cells, "run"), count_of(n_buckets, "bucket")
     done = f"{count_of(n_done, 'run')} done already, the rest: " if n_done else ""
-    write(
-        f"{shown(folder)}: {done}{runs} in {buckets}, about {total} on this machine if nothing "
-        "else runs on it"
+    time_words = "" if seconds is None else f", about {roughly(seconds)} {_condition(load)}"
+    write(f"{shown(folder)}: {done}{runs} in {buckets}{time_words}")
+
+
+def _condition(load: float) -> str:
+    """What the time holds for: on a busy machine the speed is measured too low."""
+    if load <= 1:
+        return "on this machine if nothing else runs on it"
+    return (
+        f"on this machine; other work runs on it now (load {load:.1f}), so that this estimate is "
+        "too high"
     )
 
 

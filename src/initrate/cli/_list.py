@@ -17,20 +17,40 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, object]
 
+_ROLES = {
+    "token_embedding": "table of tokens: the row of a token is its vector",
+    "position": "table of learned positions, added to the tokens' vectors",
+    "query": "map into the queries of an attention",
+    "key": "map into the keys of an attention",
+    "value": "map into the values of an attention",
+    "attention_output": "map of an attention back into the residual stream",
+    "mlp_in": "first map of an MLP",
+    "mlp_gate": "map of a gated MLP beside its first, into the gate",
+    "mlp_out": "last map of an MLP, back into the residual stream",
+    "unembedding": "map into the logits of the tokens",
+    "router": "map that chooses the experts of a mixture",
+    "convolution": "kernel: its d_in is the input channels of a group times the kernel's places",
+    "linear": "map with another part: a head, a pooler, a projection between parts of a model",
+    "norm": "gain or bias of a norm; always kept",
+    "bias": "bias of a map; zero unless the rule says otherwise",
+    "structured": "values with a structure of their own, as in a state space; always kept",
+}
+"""What each role is."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class List:
-    """Show the names there are: rules, presets, shapes, tasks or fields, with a line on each."""
+    """Show the names of rules, roles, presets, shapes, tasks or fields, with a line on each."""
 
-    names: tyro.conf.Positional[Literal["rules", "presets", "shapes", "tasks", "fields"]]
+    names: tyro.conf.Positional[Literal["rules", "roles", "presets", "shapes", "tasks", "fields"]]
     """Which names."""
     json: Switch = False
     """Write JSON instead of a table."""
 
     def run(self) -> int:
         """Print the names and return the exit code."""
-        readers = {"rules": rules, "presets": presets, "shapes": shapes, "tasks": tasks}
-        found = (readers | {"fields": fields})[self.names]()
+        readers = {"rules": rules, "roles": roles, "presets": presets, "shapes": shapes}
+        found = (readers | {"tasks": tasks, "fields": fields})[self.names]()
         if self.json:
             write(json_module.dumps({"schema": 1, self.names: found}, indent=2))
         else:
@@ -50,6 +70,17 @@ def rules() -> list[Row]:
         {"name": name, "description": rule.description, "source": rule.source}
         for name, rule in RULES.items()
     ]
+
+
+def roles() -> list[Row]:
+    """Return the roles of tensors, each with the group that options may name in its place.
+
+    >>> roles()[2]
+    {'name': 'query', 'group': 'qk', 'description': 'map into the queries of an attention'}
+    """
+    from initrate.rule import ROLES, group_of
+
+    return [{"name": role, "group": group_of(role), "description": _ROLES[role]} for role in ROLES]
 
 
 def presets() -> list[Row]:
@@ -112,10 +143,10 @@ def print_rows(rows: list[Row]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    columns = [key for key in ("name", "description", "source") if key in rows[0]]
+    columns = [key for key in ("name", "group", "description", "source") if key in rows[0]]
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, no_wrap=column == "name", overflow="fold")
     for row in rows:
-        table.add_row(*(str(row[column]) for column in columns))
+        table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
     show(table)

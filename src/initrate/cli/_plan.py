@@ -16,9 +16,9 @@ from initrate.cli._rules import (
     LayoutFile,
     RuleName,
     Target,
-    print_table,
     rule_of_options,
 )
+from initrate.cli._wide_table import print_table
 from initrate.errors import InputError
 
 
@@ -69,6 +69,6 @@ class Plan:
             text = {"schema": 1, "target": self.target, **plan.to_dict()}
             write(json_module.dumps(text, indent=2, allow_nan=False))
         else:
-            print_table(*plan.table(whole=self.all))
+            print_table(*plan.table(whole=self.all), spare=("d_in", "shape", "role"))
             write(plan.summary())
         return 1 if plan.refused else 0

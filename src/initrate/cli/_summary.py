@@ -10,7 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from initrate.cli._board import Row
-from initrate.report import label_style, share, text_of
+from initrate.report import SEEN_THRESHOLD, label_style, share, text_of
 from initrate.statistics import median_coverage
 
 _MAXIMA = {
@@ -24,11 +24,14 @@ LEVEL = 0.95
 
 
 _FOLDED = {
+    "words": "",
     "median_symmetric": "mirrored: median",
-    "words": "what the ranges are",
     "seeds": "seeds",
 }
-"""What is left out where a terminal is too narrow, the least needed first, and what it is."""
+"""What is left out where a terminal is too narrow, the least needed first, and what it is.
+
+What the ranges are is not lost: it is said once, below the table.
+"""
 
 
 def summary_table(rows: Sequence[Row], axes: Sequence[str], width: int | None = None) -> Table:
@@ -39,23 +42,33 @@ def summary_table(rows: Sequence[Row], axes: Sequence[str], width: int | None = 
     a row a line, the least needed is left out, and a note says so.
     """
     keys = list(_FOLDED)
-    if not any(_known(row, keys[0]) for row in rows):
-        keys = keys[1:]
+    if not any(_known(row, "median_symmetric") for row in rows):
+        keys.remove("median_symmetric")
     steps = [_table(rows, axes, frozenset(keys[:k])) for k in range(len(keys) + 1)]
     n_left_out = 0
     if width is not None:
         fitting = [k for k, table in enumerate(steps) if _needed(table) <= width]
         n_left_out = fitting[0] if fitting else len(keys)
     table = steps[n_left_out]
-    notes = [_MAXIMA_NOTE] if any(_known(row, key) for row in rows for key in _MAXIMA) else []
-    if n_left_out:
-        words = ", ".join(_FOLDED[key] for key in keys[:n_left_out])
+    notes = [_UNFIT_NOTE] if any(is_unfit(row) for row in rows) else []
+    notes += [_MAXIMA_NOTE] if any(_known(row, key) for row in rows for key in _MAXIMA) else []
+    left_out = keys[:n_left_out]
+    ranges = dict.fromkeys(_range_words(spread(row)) for row in rows)
+    if "words" in left_out and (told := [words for words in ranges if words]):
+        notes.append(f"In brackets: {'; '.join(told)}.")
+    words = ", ".join(_FOLDED[key] for key in left_out if _FOLDED[key])
+    if words:
         notes.append(f"Left out for want of width: {words}; the report and --json have all.")
     if notes:
         table.caption, table.caption_justify = " ".join(notes), "left"
     return table
 
 
+_UNFIT_MARK = "*"
+_UNFIT_NOTE = (
+    f"{_UNFIT_MARK} Did not fit: the median of seen pairs is below {SEEN_THRESHOLD:.2f}, and the "
+    "share says nothing of composing."
+)
 _MAXIMA_NOTE = (
     "A maximum is the best learning rate for this answer alone, averaged over seeds: two maxima "
     "may come from different runs. Labels and medians are of the learning rate with the lowest "
@@ -88,15 +101,21 @@ def _table(rows: Sequence[Row], axes: Sequence[str], without: frozenset[str]) ->
         words = ", ".join(f"{n} {label_style(str(label)).name}" for label, n in counts.items())
         cells = [text_of(row.get(name)) for name in axes]
         cells += [] if "seeds" in without else [text_of(row.get("n_seeds"))]
-        table.add_row(*cells, words, _median(row, without), *(_share(row, key) for key in extra))
+        shares = (_marked(row, key) for key in extra)
+        table.add_row(*cells, words, _median(row, without), *shares)
     return table
 
 
 def _median(row: Row, without: frozenset[str]) -> str:
-    median, found = _share(row, "median"), spread(row)
+    median, found = _marked(row, "median"), spread(row)
     if "words" in without:
         found = found.partition(",")[0] if " to " in found else ""
     return f"{median} ({found})" if found else median
+
+
+def _range_words(found: str) -> str:
+    """What a range is, without its ends."""
+    return found.partition(", ")[2] if " to " in found else ""
 
 
 def spread(row: Row) -> str:
@@ -105,7 +124,7 @@ def spread(row: Row) -> str:
     >>> spread({"n_seeds": 1, "low": None, "high": None})
     'one seed'
     >>> spread({"n_seeds": 3, "low": 0.4, "high": 1.0, "coverage": 0.75})
-    '0.40 to 1.00, range of 3 seeds'
+    '0.40 to 1.00, range of 3 seeds, covers 75 %'
     >>> spread({"n_seeds": 4, "low": 0.4, "high": 1.0, "coverage": None})
     '0.40 to 1.00, range of 4 runs'
     >>> spread({"n_seeds": 9, "low": 0.4, "high": 1.0, "coverage": 0.961})
@@ -122,8 +141,25 @@ def spread(row: Row) -> str:
         # Of crossed seeds nothing is covered.
         return f"{words}, range of {n_seeds} runs"
     if coverage < LEVEL:
-        return f"{words}, range of {n_seeds} seeds"
+        # Rounded down: a coverage is never told larger than it is.
+        return f"{words}, range of {n_seeds} seeds, covers {int(coverage * 100)} %"
     return f"{words}, {int(coverage * 100)}% interval"
+
+
+def is_unfit(row: Row) -> bool:
+    """Return whether most seeds of a row did not learn their seen pairs: maps hatch such cells.
+
+    >>> is_unfit({"median_seen": 0.31}), is_unfit({"median_seen": 0.97}), is_unfit({})
+    (True, False, False)
+    """
+    seen = row.get("median_seen")
+    return isinstance(seen, int | float) and seen < SEEN_THRESHOLD
+
+
+def _marked(row: Row, column: str) -> str:
+    """The share, with a mark that takes its room in every row where the runs did not fit."""
+    found = _share(row, column)
+    return f"{found}{_UNFIT_MARK}" if is_unfit(row) and _known(row, column) else found
 
 
 def _known(row: Row, column: str) -> bool:

@@ -45,8 +45,18 @@ def build_report(store: Store, out: Path | None = None) -> Path:
                 f"a report needs {needed}: install it with pip install 'initrate[lab]'"
             )
     folder = store.path if out is None else Path(out)
+    _check_no_other_study(folder, store.path)
     check_report_place(folder)  # Before the work, and again before the writing.
     return write_report(read_source(store), folder)
+
+
+def _check_no_other_study(folder: Path, own: Path) -> None:
+    """Check that a page does not take the place of the page of another study."""
+    if os.path.lexists(folder / "study.json") and not own.resolve() == folder.resolve():
+        raise StoreError(
+            f"{shown(folder)} is the folder of another study, whose report this would replace: "
+            "choose another folder"
+        )
 
 
 def check_report_place(folder: Path) -> None:

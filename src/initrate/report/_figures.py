@@ -6,22 +6,14 @@ The same study gives the same bytes: no date, fixed ids, text as outlines.
 from __future__ import annotations
 
 import io
-import math
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from initrate.report._colours import LABELS, ink, label_style, ramp
 from initrate.report._grid import Grid
-from initrate.report._maps import (
-    SEEN_THRESHOLD,
-    Map,
-    MapCell,
-    pair_words,
-    probe_words,
-    runs_shown,
-)
-from initrate.report._source import Source, number
+from initrate.report._maps import SEEN_THRESHOLD, Map, MapCell, pair_words, probe_words
+from initrate.report._seed_figure import seed_figure
+from initrate.report._source import Source
 from initrate.report._words import label_words, share
 
 if TYPE_CHECKING:
@@ -76,7 +68,9 @@ def draw_figures(source: Source, grid: Grid, maps: tuple[Map, ...]) -> tuple[Sav
             _saved(f"map-{one.key}", one.title, _map_figure(source, grid, one)) for one in maps
         ]
         if grid.columns is not None and len(grid.columns.values) > 1:
-            figures.append(_saved("seeds", "Seeds", _seed_figure(source, grid)))
+            figures.append(
+                _saved("seeds", "Seeds", seed_figure(source, grid, MOST_FACETS, caption(source)))
+            )
     return tuple(figures)
 
 
@@ -149,7 +143,16 @@ def _draw_cell(panel: Axes, cell: MapCell, kind: str, x: int, y: int) -> None:
         )
     elif kind == "label" and cell.marks:
         panel.add_patch(Rectangle(**box, facecolor="#f3f1ea"))
+        if cell.hatched:
+            panel.add_patch(
+                Rectangle(**box, facecolor="none", edgecolor="#00000066", hatch="/////")
+            )
         spread = min(0.3, 0.84 / len(cell.marks))
+        if cell.hatched:
+            wide = min(0.94, spread * len(cell.marks))
+            panel.add_patch(
+                Rectangle((x - wide / 2, y - 0.22), wide, 0.44, facecolor="#f3f1ea", linewidth=0)
+            )
         for place, mark in enumerate(cell.marks):
             at = x + (place - (len(cell.marks) - 1) / 2) * spread
             text = mark.letter if mark.number == 1 else f"{mark.letter}{mark.number}"
@@ -195,7 +198,7 @@ def _map_legend(figure: Figure, one: Map, below: str) -> None:
         found = dict.fromkeys(mark.label for cell in one.cells for mark in cell.marks)
         ordered = sorted(found, key=lambda name: [*LABELS, name].index(name))
         words += [f"{label_style(name).letter}  {label_words(name)}" for name in ordered]
-    if one.kind == "share" and any(cell.hatched for cell in one.cells):
+    if any(cell.hatched for cell in one.cells):
         words.append(f"hatched: seen pairs below {SEEN_THRESHOLD:.2f}")
     lines = ["     ".join(words), below] if words else [below]
     figure.text(
@@ -208,52 +211,3 @@ def _map_legend(figure: Figure, one: Map, below: str) -> None:
         linespacing=1.6,
         color="#5a606b",
     )
-
-
-def _seed_figure(source: Source, grid: Grid) -> Figure:
-    """Every seed's composed share along the first axis, one panel a row of the map."""
-    from matplotlib.figure import Figure
-
-    rows = [(facet.words, row) for facet in grid.facets for row in facet.groups][:MOST_FACETS]
-    across = min(len(rows), 3)
-    figure = Figure(figsize=(2.5 * across + 0.3, 1.9 * -(-len(rows) // across)))
-    panels = figure.subplots(
-        -(-len(rows) // across), across, squeeze=False, sharex=True, sharey=True
-    )
-    for panel in panels.flat[len(rows) :]:
-        panel.set_axis_off()
-    assert grid.columns is not None
-    for panel, (_, row) in zip(panels.flat, rows, strict=False):
-        middles: list[tuple[int, float]] = []
-        for x, group in enumerate(row):
-            found = [
-                number(source.cells[run], "inferential_accuracy")
-                for run in runs_shown(source, group)
-            ]
-            shares = sorted(entry for entry in found if entry is not None)
-            panel.plot([x] * len(shares), shares, "o", ms=3, mfc="none", mec="#1c5d99", mew=0.8)
-            # A line through single seeds would feign a trend that one seed cannot show.
-            middles.append((x, median(shares) if len(shares) > 1 else math.nan))
-        if any(not math.isnan(y) for _, y in middles):
-            panel.plot(*zip(*middles, strict=True), "-", lw=1, color="#1c5d99")
-        panel.set_title(", ".join(row[0].settings[1:]), fontsize=8, loc="left")
-        panel.set_ylim(-0.04, 1.04)
-        panel.set_yticks([0, 0.5, 1])
-        panel.set_xticks(range(len(row)))
-        panel.set_xticklabels(grid.columns.texts)
-        panel.axhline(0.5, lw=0.5, color="#c9c5bb", zorder=0)
-        for side in ("top", "right"):
-            panel.spines[side].set_visible(False)
-    figure.supxlabel(grid.columns.full, fontsize=8)
-    figure.supylabel("composed share", fontsize=8)
-    figure.tight_layout()
-    figure.text(
-        0.5,
-        -0.06 / figure.get_figheight(),
-        caption(source),
-        ha="center",
-        va="top",
-        fontsize=6.5,
-        color="#5a606b",
-    )
-    return figure

@@ -11,6 +11,7 @@ from initrate.report._grid import Grid, Group
 from initrate.report._maps import label_counts, pair_words, runs_shown
 from initrate.report._source import Axis, Source, number
 from initrate.report._words import (
+    all_words,
     count_of,
     enumerate_words,
     label_words,
@@ -80,7 +81,7 @@ def _verdict(counts: Mapping[str, int], n_runs: int) -> str:
         what = f"composed{carrying}" if composed else "did not compose"
         return f"The one {kind} {what}{rest}"
     if composed == fitted:
-        return f"All {count_of(fitted, kind)} composed{carrying}{rest}"
+        return f"{all_words(fitted, kind)} composed{carrying}{rest}"
     return f"{composed or 'None'} of {count_of(fitted, kind)} composed{carrying}{rest}"
 
 
@@ -180,7 +181,8 @@ def _spread(source: Source, grid: Grid) -> str:
         n_cells = count_of(len(several), "cell")
         head = f"{seeds.capitalize()} carry different labels in {split} of {n_cells}"
     else:
-        head = "" if told else f"In all {len(several)} cells the {seeds} carry one label"
+        cells = all_words(len(several), "cell").lower()
+        head = "" if told else f"In {cells} the {seeds} carry one label"
     start = "their" if head else f"The {seeds}'"
     parts = [head, f"{start} composed shares {apart}" if apart else ""]
     sentence = "; ".join(part for part in parts if part)

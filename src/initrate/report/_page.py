@@ -12,12 +12,13 @@ from typing import Any
 
 from initrate.report._colours import LEVELS, css, label_style, level
 from initrate.report._figures import SavedFigure
+from initrate.report._glossary import glossary
 from initrate.report._grid import Grid, Group
 from initrate.report._headline import headline
 from initrate.report._maps import SEEN_THRESHOLD, Map, label_counts, runs_shown
 from initrate.report._payload import payload, script_json
 from initrate.report._source import Source, number
-from initrate.report._words import GLOSSARY, count_of, duration, label_words, share, text_of
+from initrate.report._words import count_of, duration, label_words, share, text_of
 
 MOST_COLUMNS_BESIDE = 11
 """A wider map takes the whole width, and the chosen cell stands below it."""
@@ -88,7 +89,7 @@ def render_page(
         thresholds=_pairs(source.thresholds),
         environment=_pairs(source.environment) + _pairs(source.execution),
         figures=[_figure(figure) for figure in figures],
-        glossary=(*GLOSSARY, *_label_meanings(found, LABELS)),
+        glossary=(*glossary(source), *_label_meanings(found, LABELS)),
         row_label_ch=_row_label_width(grid),
         row_height=_row_height(grid),
         count_of=count_of,

@@ -77,6 +77,7 @@ def read_source(store: Store) -> Source:
         under_way=under_way(store) if n_done < n_cells else None,
         demonstration=origin is not None and origin.demonstration and not changed,
         changed=changed,
+        preset=origin.name if origin else "",
         identity=config_digest(config)[:12],
         version=__version__,
         built=datetime.now(UTC),

@@ -108,9 +108,16 @@ class Source:
     """Made to show the regimes, never evidence for a claim: the page says so at its head."""
     changed: str = ""
     """What the study changes of the preset that it was made from, in one sentence."""
+    preset: str = ""
+    """The preset that the study was made from; empty for one of its own."""
     identity: str = ""
     version: str = ""
     built: datetime | None = None
+
+    @property
+    def title(self) -> str:
+        """Its name; a preset that was changed is not called as if it were the preset."""
+        return f"{self.name}, changed" if self.changed and self.name == self.preset else self.name
 
     @property
     def one_seed(self) -> str:

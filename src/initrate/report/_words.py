@@ -26,61 +26,6 @@ COLUMNS = {
     "commutes": "commutes",
 }
 
-GLOSSARY: tuple[tuple[str, str], ...] = (
-    (
-        "initialization rate γ",
-        "The exponent in std = d_in^(−γ): every weight starts as N(0, d_in^(−2γ)). A larger γ "
-        "means smaller weights. 0.5 is the usual LeCun or He size.",
-    ),
-    (
-        "unseen pair",
-        "Two anchors that training never shows in this order. All that a model answers to it, "
-        "it carries over from other pairs.",
-    ),
-    (
-        "composed (inferential)",
-        "The composed answer: first one anchor's map, then the other's. The paper calls models "
-        "that give it “reasoning” (arXiv 2405.05409). A run is labelled composed only where it "
-        "gives it to the probe too.",
-    ),
-    (
-        "mirrored (symmetric)",
-        "The mirrored answer: what the same two anchors mean in the order that was seen. The "
-        "paper calls it “memorizing”; the probe tells whether it is a look-up.",
-    ),
-    (
-        "seen pairs",
-        "Pairs that training shows, with keys held out from training. A run counts as fitted "
-        "from 0.90 up; below, its map cell is hatched.",
-    ),
-    (
-        "probe",
-        "A second pair, unseen in both orders. A model that looks up unordered pairs fails it; "
-        "one that composes and carries a single exception over does not.",
-    ),
-    (
-        "covers",
-        "How probable it is that the range of the seeds shown holds the median of all seeds there "
-        "could be: 75 % for three seeds. One seed has no range. Crossed seeds are not independent "
-        "of each other, so that their range covers nothing that can be told.",
-    ),
-    (
-        "commutes",
-        "The share of questions for which both orders of a pair get the same answer. Of runs that "
-        "are not fitted it is not shown: one constant answer would count as agreement.",
-    ),
-    (
-        "σ√d",
-        "The std of a weight times the root of its input width: the size of a layer's output "
-        "for inputs of size one. Equal γ at another width is another σ√d.",
-    ),
-    (
-        "block-to-skip",
-        "At the start, the size of what a feed-forward block adds, divided by the size of what "
-        "it is added to. Equal γ before and after a norm is not an equal network.",
-    ),
-)
-
 
 def axis_words(name: str) -> tuple[str, str]:
     """Return an axis in short and in full.
@@ -164,6 +109,15 @@ def count_of(number: int, word: str) -> str:
     ('1 run', '3 runs')
     """
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def all_words(number: int, word: str) -> str:
+    """Return all of several things, as a sentence begins with them.
+
+    >>> all_words(2, "run"), all_words(3, "fitted run")
+    ('Both runs', 'All 3 fitted runs')
+    """
+    return f"Both {word}s" if number == 2 else f"All {count_of(number, word)}"
 
 
 def enumerate_words(parts: list[str]) -> str:

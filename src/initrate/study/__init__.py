@@ -25,6 +25,7 @@ from initrate.study._events import (
 )
 from initrate.study._execution import ExecutionPlan, PlannedBucket, plan_execution, read_plan
 from initrate.study._folder import folder_path, reading
+from initrate.study._interrupt import stop_on_signal
 from initrate.study._label import LABELS, Thresholds, Verdict, at_floor, label
 from initrate.study._notes import study_notes
 from initrate.study._presets import PRESETS, default_folder, preset, preset_text
@@ -86,6 +87,7 @@ __all__ = [
     "run",
     "seeds_from_count",
     "step_operations",
+    "stop_on_signal",
     "study_notes",
     "with_seeds",
     "with_value",

@@ -25,6 +25,8 @@ class StudyStarted:
     """The rows of the cells that are trained already, as `Store.cells` has them."""
     notes: tuple[str, ...] = ()
     """What a reader of the results should know, a line each: `initrate.tasks.lookup_note`."""
+    n_begun: int = 0
+    """Buckets that are begun and go on from their checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
-from initrate.errors import InputError, StoreError, unknown
+from initrate.errors import InputError, StoreError, function_or_none, unknown
 from initrate.files import leftovers, make_folder, shown, write_whole
 from initrate.study import _folder
 from initrate.study._begin import begin, clear_cut_off_starts, is_new
@@ -92,6 +92,9 @@ def run(
         raise InputError(f"the study is {config!r}: expected a StudyConfig, as load_study gives")
     if thresholds is not None and not isinstance(thresholds, Thresholds):
         raise InputError(f"thresholds is {thresholds!r}: expected a Thresholds")
+    listener = function_or_none("on_event", on_event) or _ignore
+    function_or_none("should_stop", should_stop)
+    engine = function_or_none("train", train)
     path = _folder.folder_path(folder)
     options = {"threads": threads, "dtype": dtype, "device": device}
     given = {name: option for name, option in options.items() if option is not None}
@@ -104,7 +107,7 @@ def run(
     make_folder(path / _folder.RUNNING)
     with held(path / _folder.LOCK):
         _clear_leftovers(path)
-        session = _Session(store, on_event or _ignore, on_error, should_stop, train or _engine())
+        session = _Session(store, listener, on_error, should_stop, engine or _engine())
         session.run()
     return Store.open(path)
 
@@ -197,8 +200,11 @@ class _Session:
         n_done, n_cells = store.progress()
         rows = store.cells().to_dicts()
         notes = study_notes(store.config)
-        self.emit(StudyStarted(store.path, store.config, plan, n_done, n_cells, rows, notes))
         waiting = [k for k, b in enumerate(plan.buckets) if b.id not in store.parts()]
+        n_begun = sum(store.checkpoint(plan.buckets[k].id).exists() for k in waiting)
+        self.emit(
+            StudyStarted(store.path, store.config, plan, n_done, n_cells, rows, notes, n_begun)
+        )
         if waiting:
             _folder.begin_session(store.path)
             self.number = len(store.sessions)

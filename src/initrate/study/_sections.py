@@ -65,6 +65,10 @@ def model_table(table: Table) -> ModelConfig:
     name = rest.pop("shape", "laptop")
     if not isinstance(name, str) or name not in SHAPES:
         raise unknown("shape", name, SHAPES)
+    known = [field.name for field in fields(ModelConfig)]
+    for key in rest:
+        if key not in known:
+            raise unknown("model field", key, ["shape", *known])
     return shape(name, **_numbers(ModelConfig, rest))
 
 

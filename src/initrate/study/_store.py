@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from initrate.errors import InputError, StoreError, unknown
+from initrate.errors import InputError, StoreError, in_line, unknown
 from initrate.files import leftovers, make_folder, read_bounded, shown, write_whole
 from initrate.study import _folder
 from initrate.study._columns import wrong_axis, wrong_in
@@ -143,7 +143,7 @@ class Store:
         """Return the final weights of a trained cell, by canonical name."""
         parts = self.parts().values()
         for part in parts:
-            if cell in part.cells:
+            if isinstance(cell, str) and cell in part.cells:
                 return read_weights(part, cell)
         raise unknown("cell", cell, [name for part in parts for name in part.cells][:1000])
 
@@ -157,8 +157,9 @@ class Store:
         return self.path / INDEX
 
     def _table(self, name: str, cell: str | None = None, *, bucket: str | None = None) -> DataFrame:
-        if cell is not None and not isinstance(cell, str):
-            raise InputError(f"cell is {cell!r}: expected the id of a cell")
+        for kind, given in {"cell": cell, "bucket": bucket}.items():
+            if given is not None and not isinstance(given, str):
+                raise InputError(f"{kind} is {in_line(given)}: expected the id of a {kind}")
         tables: list[DataFrame] = []
         for found, part in self.parts().items():
             if bucket not in (None, found) or (cell is not None and cell not in part.cells):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, cast
 
-from initrate.errors import InputError, unknown
+from initrate.errors import InputError, in_line, unknown
 from initrate.tasks._checks import (
     check_groups,
     check_pairs,
@@ -26,6 +26,7 @@ from initrate.tasks._maps import (
     GivenMap,
     Map,
     Pair,
+    is_whole,
     plain_map,
     tables,
     tabulated,
@@ -85,8 +86,11 @@ class AnchorTask:
         def put(name: str, found: object) -> None:
             object.__setattr__(self, name, found)
 
-        if not isinstance(self.variant, str) or not self.variant:
-            raise InputError(f"task variant is {self.variant!r}: expected a name")
+        name = self.variant
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise InputError(
+                f"task variant is {in_line(name)}: expected a name of printable characters"
+            )
         for name in ("key_low", "key_high", "noise_low", "noise_high", "random_groups"):
             whole(name, getattr(self, name), least=0)
         whole("n_anchors", self.n_anchors, least=1, most=16)
@@ -95,7 +99,7 @@ class AnchorTask:
         if self.pool is not None:
             whole("pool", self.pool, least=1)
         if not isinstance(self.noise, bool):
-            raise InputError(f"task noise is {self.noise!r}: expected true or false")
+            raise InputError(f"task noise is {in_line(self.noise)}: expected true or false")
         if not self.noise:
             put("length", 1 + self.n_anchors)
         modulus = self.split_modulus
@@ -177,8 +181,11 @@ class AnchorTask:
         """
         known = tables(self)
         found = pair_of(pair, anchors=self.anchors, n_anchors=self.n_anchors, what="pair")
-        if not self.key_low <= key <= self.key_high:
-            raise InputError(f"key {key}: expected {self.key_low} to {self.key_high}")
+        if not is_whole(key) or not self.key_low <= key <= self.key_high:
+            raise InputError(
+                f"key {in_line(key)}: expected a whole number from {self.key_low} to "
+                f"{self.key_high}"
+            )
         return int(known.targets[known.row(found), key - self.key_low])
 
     def training_batches(
@@ -237,7 +244,7 @@ class AnchorTask:
     def from_dict(cls, given: Mapping[str, object]) -> AnchorTask:
         """Return the task of a mapping of fields; a field that is not named has its default."""
         if not isinstance(given, Mapping):
-            raise InputError(f"the task is {given!r}: expected a table of its fields")
+            raise InputError(f"the task is {in_line(given)}: expected a table of its fields")
         names = [field.name for field in fields(cls)]
         for name in given:
             if name not in names:
@@ -261,7 +268,7 @@ def _plain(value: object) -> object:
 
 def _anchors(given: object) -> tuple[int, ...]:
     if not isinstance(given, Sequence) or isinstance(given, str) or not given:
-        raise InputError(f"task anchors are {given!r}: expected a list of tokens")
+        raise InputError(f"task anchors are {in_line(given)}: expected a list of tokens")
     found = tuple(whole("anchor", anchor, least=0) for anchor in given)
     if len(set(found)) < len(found):
         raise InputError(f"task anchors are {list(found)}: expected each token once")
@@ -279,7 +286,7 @@ def _maps(task: AnchorTask) -> tuple[Map, ...]:
             )
         given = [by_anchor[str(anchor)] for anchor in task.anchors]
     if not isinstance(given, Sequence) or isinstance(given, str):
-        raise InputError(f"task maps are {given!r}: expected one map an anchor")
+        raise InputError(f"task maps are {in_line(given)}: expected one map an anchor")
     if len(given) != len(task.anchors):
         raise InputError(
             f"task maps: found {len(given)} for {len(task.anchors)} anchors, expected one an anchor"

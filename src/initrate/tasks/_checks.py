@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from initrate.errors import InputError, whole_number
+from initrate.errors import InputError, in_line, whole_number
 from initrate.tasks._maps import RANDOM_GROUPS, Pair, is_whole, n_pairs, tables, whole_of
 from initrate.tasks._split import key_cells
 
@@ -39,8 +39,7 @@ def pair_of(given: object, *, anchors: Sequence[int], n_anchors: int, what: str)
     elif isinstance(given, Sequence):
         parts = [part if is_whole(part) else None for part in given]
     if len(parts) != n_anchors or any(part not in anchors for part in parts):
-        shown = repr(given)
-        shown = shown if len(shown) <= 40 else shown[:37] + "..."
+        shown = in_line(given, most=40)
         known = ", ".join(map(str, anchors))
         raise InputError(
             f"{what} {shown} is not one of the task's pairs: expected {n_anchors} of the "
@@ -54,7 +53,7 @@ def pairs_of(
 ) -> tuple[Pair, ...]:
     """Return pairs, each one once."""
     if not isinstance(given, Sequence) or isinstance(given, str):
-        raise InputError(f"the {what}s are {given!r}: expected a list of pairs")
+        raise InputError(f"the {what}s are {in_line(given)}: expected a list of pairs")
     found = tuple(pair_of(one, anchors=anchors, n_anchors=n_anchors, what=what) for one in given)
     for pair in found:
         if found.count(pair) > 1:
@@ -74,7 +73,8 @@ def override_items(given: object) -> list[tuple[object, object]]:
         if all(len(entry) == 2 for entry in entries):
             return [(entry[0], entry[1]) for entry in entries]
     raise InputError(
-        f'the overrides are {given!r}: expected a pair and its answer each, as in {{"3,4": -6}}'
+        f"the overrides are {in_line(given)}: expected a pair and its answer each, as in "
+        '{"3,4": -6}'
     )
 
 

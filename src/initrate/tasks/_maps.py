@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from initrate.errors import InputError
+from initrate.errors import InputError, in_line
 from initrate.tasks._task import Integers
 
 if TYPE_CHECKING:
@@ -100,10 +100,8 @@ def _bounded(given: object, name: str) -> int:
 
 
 def _bad_map(name: str, given: object) -> InputError:
-    shown = repr(given)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
     return InputError(
-        f"the map of {name} is {shown}: expected a shift (a whole number), a table of "
+        f"the map of {name} is {in_line(given)}: expected a shift (a whole number), a table of "
         "(value, image) pairs, or in Python a function"
     )
 
@@ -148,9 +146,18 @@ def tabulated(
 
 
 def _called(function: Callable[[int], int], value: int, name: str) -> int:
-    image = function(value)
+    try:
+        image = function(value)
+    except Exception as error:
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(
+            f"the map of {name} fails at {value} ({told}): expected a function that gives a whole "
+            "number for every value that a key can become"
+        ) from error
     if not is_whole(image):
-        raise InputError(f"the map of {name} turns {value} into {image!r}: expected a whole number")
+        raise InputError(
+            f"the map of {name} turns {value} into {in_line(image)}: expected a whole number"
+        )
     return _bounded(image, name)
 
 
@@ -208,12 +215,20 @@ def n_pairs(anchors: Sequence[int], length: int) -> int:
     return count
 
 
-@lru_cache(maxsize=64)
 def tables(task: AnchorTask) -> Tables:
-    """Return every pair of the task and its answers.
+    """Return every pair of the task and its answers; what is no anchor task is an error."""
+    from initrate.tasks._anchor import AnchorTask
 
-    Tasks are immutable, so this pure function remembers what it computed.
-    """
+    if not isinstance(task, AnchorTask):
+        raise InputError(
+            f"the task is {in_line(task)}: expected an AnchorTask, as variant('34-wrong') gives it"
+        )
+    return _tables(task)
+
+
+@lru_cache(maxsize=64)
+def _tables(task: AnchorTask) -> Tables:
+    """Tasks are immutable, so this pure function remembers what it computed."""
     pairs = tuple(itertools.product(task.anchors, repeat=task.n_anchors))
     row = {pair: index for index, pair in enumerate(pairs)}
     keys = np.arange(task.key_low, task.key_high + 1, dtype=np.int64)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from initrate.errors import InputError, unknown
+from initrate.errors import InputError, in_line, unknown
 from initrate.tasks._anchor import AnchorTask
 from initrate.tasks._baselines import baselines
 from initrate.tasks._checks import named
@@ -85,14 +85,13 @@ def task_from_dict(given: Mapping[str, object]) -> AnchorTask:
     """
     if not isinstance(given, Mapping):
         raise InputError(
-            f"the task is {given!r}: expected a table, as in {{'variant': '34-wrong'}}"
+            f"the task is {in_line(given)}: expected a table, as in {{'variant': '34-wrong'}}"
         )
     name = given.get("variant")
     if name is None:
         raise InputError(f"the task has no variant: expected one of {', '.join(TASKS)}")
-    rest = {field: found for field, found in given.items() if field != "variant"}
     own = isinstance(name, str) and (name == "own" or name.startswith("own-"))
-    if own and not {"anchors", "maps"} <= rest.keys():
+    if own and not {"anchors", "maps"} <= given.keys():
         raise InputError(f"task {name!r} lacks its anchors or its maps: give both")
     if not isinstance(name, str):
         raise unknown("task", name, [*TASKS, "own"])
@@ -100,7 +99,7 @@ def task_from_dict(given: Mapping[str, object]) -> AnchorTask:
         return AnchorTask.from_dict(given)
     if name not in TASKS:
         raise unknown("task", name, [*TASKS, "own"])
-    return variant(name, **rest)
+    return AnchorTask.from_dict({**_CHANGES[name], **given})
 
 
 def unseen_table(names: Iterable[str] = TASKS) -> list[dict[str, Any]]:
@@ -109,6 +108,8 @@ def unseen_table(names: Iterable[str] = TASKS) -> list[dict[str, Any]]:
     >>> [row["composed"] for row in unseen_table(["34-wrong+probe"])]
     ['x-10', 'x+6', 'x+6']
     """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"the tasks are {in_line(names)}: expected a list of names")
     return [row for name in names for row in unseen_rows(variant(name))]
 
 

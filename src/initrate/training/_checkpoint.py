@@ -12,6 +12,7 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from initrate.errors import InputError, StoreError
@@ -79,6 +80,9 @@ def load_checkpoint(path: Path, *, bucket: str) -> tuple[int, dict[str, Tensor],
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
     except (safetensors.SafetensorError, OSError) as error:
         raise _damaged(path, str(error).splitlines()[0]) from error
+    except (AttributeError, TypeError, ValueError) as error:
+        # Of types that this torch lacks, each of its versions says so with another error.
+        raise _damaged(path, "it holds numbers of a type that no checkpoint has") from error
     stated = metadata.pop("sha256", None)
     if metadata.get("schema") != _SCHEMA or stated != _digest(tensors, metadata):
         raise _damaged(path, "its checksum does not match")
@@ -100,5 +104,6 @@ def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
     digest = hashlib.sha256(json.dumps(dict(metadata), sort_keys=True).encode())
     for name in sorted(tensors):
         digest.update(name.encode())
-        digest.update(tensors[name].contiguous().numpy().tobytes())
+        # As bytes: NumPy lacks some of the types that a damaged file may hold.
+        digest.update(tensors[name].contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

@@ -110,8 +110,13 @@ function lineChart(chart, spec) {
     : spec.range ? [0, 0.5, 1] : niceTicks(low, high, 3);
   // What stands beside the frame has room there, whatever it says.
   const names = endNames(svg, spec, yAt, edge.top, height - edge.bottom, width / 4);
+  const floors = (spec.floors || []).filter(({ nats }) => yAt(nats) >= edge.top - 1 && yAt(nats) <= height - edge.bottom);
+  const letters = floorLetters(floors, yAt);
   edge.left = Math.max(edge.left, ...ticks.map((tick) => widthOf(svg, brief(tick)) + 9));
-  edge.right = Math.max(edge.right, ...names.map((name) => name.width + 7));
+  // Letters of floors have a strip of their own at the edge, where no curve and no seed comes.
+  const strip = Math.max(0, ...letters.map(({ text }) => widthOf(svg, text, "floor-name") + 6));
+  edge.right = Math.max(edge.right, ...names.map((name) => name.width + 7 + strip));
+  if (strip) edge.right = Math.max(edge.right, strip + 4);
   const xAt = (x) => edge.left + ((x - xLow) / (xHigh - xLow)) * (width - edge.left - edge.right);
   for (const tick of ticks) {
     svg.append(shape("line", { class: "gridline", x1: edge.left, x2: width - edge.right, y1: yAt(tick), y2: yAt(tick) }));
@@ -120,11 +125,11 @@ function lineChart(chart, spec) {
   for (const tick of spec.xTicks || niceTicks(xLow, xHigh, width < 300 ? 3 : 4)) {
     svg.append(shape("text", { x: xAt(tick), y: height - 6, "text-anchor": "middle" }, spec.xName ? spec.xName(tick) : brief(tick)));
   }
-  const floors = (spec.floors || []).filter(({ nats }) => yAt(nats) >= edge.top - 1 && yAt(nats) <= height - edge.bottom);
-  for (const floor of apart(floors, yAt, 12, height - edge.bottom)) {
+  for (const floor of floors) {
     svg.append(shape("line", { class: "floor", x1: edge.left, x2: width - edge.right, y1: yAt(floor.nats), y2: yAt(floor.nats) }));
-    svg.append(shape("text", { class: "floor-name", x: width - edge.right, y: floor.y, "text-anchor": "end" }, `${floor.name} ${floor.nats.toFixed(2)}`));
   }
+  for (const { text, y } of letters) svg.append(shape("text", { class: "floor-name", x: width - 1, y, "text-anchor": "end" }, text));
+  if (floors.length) chart.append(floorList(floors));
   for (const line of spec.series) {
     let path = "", pen = "M";
     line.values.forEach((v, i) => {
@@ -150,14 +155,21 @@ function lastKnown(numbers) {
   return numbers.reduce((last, v) => (v === null ? last : v), null);
 }
 
-// Names of floors that would overlap are moved down, each on its own line, within the chart.
-function apart(floors, yOf, room, bottom) {
-  const places = floors.map((floor) => ({ ...floor, y: yOf(floor.nats) - 3 })).sort((a, b) => a.y - b.y);
-  places.forEach((place, i) => {
-    if (i) place.y = Math.max(place.y, places[i - 1].y + room);
+// A floor is named by a letter beside its own line; letters that would overlap stand as one word.
+const floorLetter = (i) => String.fromCharCode(97 + i);
+
+function floorLetters(floors, yOf) {
+  const places = [];
+  floors.map((floor, i) => ({ y: yOf(floor.nats), letter: floorLetter(i) })).sort((a, b) => a.y - b.y).forEach(({ y, letter }) => {
+    const last = places[places.length - 1];
+    if (last && y - last.low < 13) Object.assign(last, { low: y, text: `${last.text} ${letter}` });
+    else places.push({ high: y, low: y, text: letter });
   });
-  for (let i = places.length - 1, most = bottom - 2; i >= 0; i -= 1, most -= room) places[i].y = Math.min(places[i].y, most);
-  return places;
+  return places.map(({ high, low, text }) => ({ text, y: (high + low) / 2 + 4 }));
+}
+
+function floorList(floors) {
+  return element("p", { class: "floor-names" }, `Dotted, floors of the loss: ${floors.map((floor, i) => `${floorLetter(i)}\u00a0${floor.name} ${floor.nats.toFixed(2)}`).join(", ")}.`);
 }
 
 // Names of lines at their ends: those that would overlap are joined, and joined ones that would be
@@ -177,7 +189,7 @@ function endNames(svg, spec, yAt, top, bottom, most) {
     all.sort((a, b) => a.short.localeCompare(b.short, "en", { numeric: true }));
     const joined = all.map((s) => s.short).join(" ");
     const fits = widthOf(svg, joined, "seed-name") <= most;
-    const text = fits ? joined : all.length === lead.length ? `all ${all.length}` : `${all.length} lines`;
+    const text = fits ? joined : all.length === lead.length ? (all.length === 2 ? "both" : `all ${all.length}`) : `${all.length} lines`;
     return { y, text, width: widthOf(svg, text, "seed-name"), seeds: all.map((s) => s.seed) };
   });
 }
@@ -218,10 +230,13 @@ function histogram(chart, spec) {
   const width = Math.max(chart.clientWidth, 240), height = 190;
   const edge = { left: 10, right: 10, top: 8, bottom: 24 };
   const answers = [["composed", spec.composed], ["mirrored", spec.mirrored]].filter(([, shift]) => shift !== null);
-  const key = element("div", { class: "key" }, ...answers.map(([kind, shift]) => {
+  const kindOf = (shift) => (shift === spec.composed ? "composed" : shift === spec.mirrored ? "mirrored" : "third");
+  const legend = answers.map(([kind, shift]) => [kind, `${kind}, key ${signed(shift)}`]);
+  if (spec.rows.some((row) => row.bars.some(([shift, n]) => n > 0 && kindOf(shift) === "third"))) legend.push(["third", answers.length ? "another answer" : "any answer"]);
+  const key = element("div", { class: "key" }, ...legend.map(([kind, words]) => {
     const swatch = shape("svg", { viewBox: "0 0 20 8", "aria-hidden": "true" });
     swatch.append(shape("rect", { class: `bar ${kind}`, x: 8, y: 0, width: 8, height: 8, rx: 1.5 }));
-    return element("span", {}, swatch, `${kind}, key ${signed(shift)}`);
+    return element("span", {}, swatch, words);
   }), answers.length < 2 ? element("span", {}, spec.note) : "", n_runs > MOST_ROWS ? element("span", {}, `The first ${MOST_ROWS} of ${n_runs} runs.`) : "");
   const svg = framed(chart, spec.title, key, width, height);
   const shifts = spec.rows.flatMap((row) => row.bars.filter((bar) => bar[1] > 0).map((bar) => bar[0]));
@@ -234,7 +249,6 @@ function histogram(chart, spec) {
   const slot = (width - edge.left - edge.right) / (high - low + 1);
   const xAt = (shift) => edge.left + (shift - low + 0.5) * slot;
   const room = (height - edge.top - edge.bottom) / spec.rows.length;
-  const kindOf = (shift) => (shift === spec.composed ? "composed" : shift === spec.mirrored ? "mirrored" : "third");
   spec.rows.forEach((row, place) => {
     const base = edge.top + room * (place + 1);
     const total = row.bars.reduce((sum, bar) => sum + bar[1], 0) || 1;

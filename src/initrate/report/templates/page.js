@@ -38,7 +38,7 @@ function showMap(name) {
 function counted(runs) {
   const counts = new Map();
   for (const run of runs) counts.set(data.runs[run].words, (counts.get(data.runs[run].words) || 0) + 1);
-  if (counts.size === 1) return `${runs.length > 1 ? `All ${runs.length} runs` : "One run"}: ${[...counts.keys()][0]}`;
+  if (counts.size === 1) return `${runs.length > 2 ? `All ${runs.length} runs` : runs.length === 2 ? "Both runs" : "One run"}: ${[...counts.keys()][0]}`;
   return [...counts].map(([words, n]) => `${n} ${words}`).join(", ");
 }
 
@@ -153,7 +153,7 @@ function showCharts() {
     chart(lineChart, { ...over, title: "Unseen pair", note: every || "Share of composed answers while training.", range: [0, 1], series: seriesOf(runs, [["inferential_accuracy", "composed", "inferential"], ["symmetric_accuracy", "mirrored", "symmetric"], ["probe_accuracy", "probe", "probe"]]) });
     chart(lineChart, { ...over, title: "Seen pairs", range: [0, 1], series: seriesOf(runs, [["seen_accuracy", "seen", "held-out keys"], ["training_accuracy", "training", "training data"]]) });
     const floors = Object.entries(data.floors).map(([name, nats]) => ({ name: name.replaceAll("_", " "), nats }));
-    chart(lineChart, { ...over, title: "Training loss", note: "Nats; dotted lines are the floors of the loss.", log: true, floors, format: brief, series: seriesOf(runs, [["training_loss", "plainline", "loss"]]) });
+    chart(lineChart, { ...over, title: "Training loss", note: "Nats, on a logarithmic axis.", log: true, floors, format: brief, series: seriesOf(runs, [["training_loss", "plainline", "loss"]]) });
   }
   const pair = data.pairs[chosen.pair];
   if (pair) {
