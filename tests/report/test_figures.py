@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.lines import Line2D
 
 from initrate.report._figures import caption, draw_figures
 from initrate.report._grid import make_grid
@@ -111,6 +112,7 @@ def test_the_legend_of_seeds_has_what_is_drawn(gammas, n_seeds, words):
 def test_seeds_that_did_not_fit_are_hollow():
     found = legend_of(synthetic(axes=(Axis("gamma", "gamma", (0.3, 1.0)),)))
     hollow, filled = found["a seed that did not fit"], found["a seed"]
+    assert isinstance(hollow, Line2D) and isinstance(filled, Line2D)
     assert hollow.get_markerfacecolor() == "white" != filled.get_markerfacecolor()
 
 
