@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -99,7 +99,16 @@ def test_a_bad_recipe_is_refused_in_one_line(changes: dict[str, object], message
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("edges", [(5, 5), (7, 3), (-1, 3)])
-def test_a_window_that_is_none_is_refused(edges: tuple[int, int]) -> None:
-    with pytest.raises(InputError, match="two rising steps"):
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ((5, 5), "two rising steps"),
+        ((7, 3), "two rising steps"),
+        ((-1, 3), "the first step of a decay window is -1: expected a whole number"),
+        (("x", 3), "the first step of a decay window is 'x'"),
+        ((0, None), "the last step of a decay window is None"),
+    ],
+)
+def test_a_window_that_is_none_is_refused(edges: tuple[Any, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         window(*edges)
