@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ from initrate.bench._result import Comparison, LeftOut, Peak, Row, Spread
 from initrate.bench._sizes import SIZES
 from initrate.bench._worker import EngineError, Turn, Worker
 from initrate.errors import InputError, unknown, whole_number
+from initrate.study import n_cores
 
 Tell = Callable[[str], None]
 
@@ -50,7 +50,7 @@ known: laptop, d128, paper-2, paper-4, paper-7, sequences
     if not 0 <= seconds < math.inf:
         raise InputError(f"seconds is {seconds}: expected a finite number of at least 0")
     n_threads = whole_number(
-        "threads", _n_cores() if threads is None else threads, least=1, most=1024
+        "threads", n_cores() if threads is None else threads, least=1, most=1024
     )
     reasons = {engine: lacking(engine) for engine in engines}
     left_out = [LeftOut(engine, reason) for engine, reason in reasons.items() if reason]
@@ -80,7 +80,7 @@ def environment(threads: int) -> dict[str, object]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     return {
-        "cpu_count": _n_cores(),
+        "cpu_count": n_cores(),
         "threads": threads,
         "machine": platform.machine(),
         "python": platform.python_version(),
@@ -171,10 +171,3 @@ def _check_names(kind: str, names: Sequence[str], known: Iterable[str]) -> None:
     if not names or len(set(names)) < len(names):
         found = f"{kind}s name one twice" if names else f"{kind}s are missing"
         raise InputError(f"{found}: expected some of {', '.join(known)}, each once")
-
-
-def _n_cores() -> int:
-    """Return the processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

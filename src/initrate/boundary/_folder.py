@@ -16,6 +16,7 @@ from initrate.boundary._choice import Batch
 from initrate.boundary._search import Search
 from initrate.errors import InputError, StoreError
 from initrate.files import (
+    dotted,
     dump_toml,
     leftovers,
     load_toml,
@@ -59,8 +60,8 @@ def check_folder(folder: Path, search: Search) -> bool:
             f"{shown(folder)} holds no boundary search but other files: choose a new or empty "
             "folder"
         )
-    there = _leaves(_stored(folder / SEARCH))
-    here = _leaves(load_toml(_text(search)))
+    there = dotted(_stored(folder / SEARCH))
+    here = dotted(load_toml(_text(search)))
     for key in dict.fromkeys([*there, *here]):
         if there.get(key) != here.get(key) and key not in ("study.name", "study.description"):
             raise StoreError(
@@ -136,13 +137,3 @@ def _stored(path: Path) -> Mapping[str, object]:
         return load_toml(path)
     except InputError as error:
         raise StoreError(f"{shown(path)} cannot be read: {error}; restore it") from error
-
-
-def _leaves(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    leaves: dict[str, object] = {}
-    for key, entry in table.items():
-        if isinstance(entry, Mapping):
-            leaves |= _leaves(cast("Mapping[str, object]", entry), f"{prefix}{key}.")
-        else:
-            leaves[prefix + key] = entry
-    return leaves

@@ -140,10 +140,7 @@ def _run(search: Search, folder: Path, options: ExecutionOptions) -> int:
                     config,
                     path,
                     on_event=show_event,
-                    threads=options.threads,
-                    memory_limit=options.memory_limit,
-                    device=options.device,
-                    dtype=options.dtype,
+                    **options.of_plan(),
                     on_error=options.on_error,
                     should_stop=should_stop,
                 )

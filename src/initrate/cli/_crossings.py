@@ -89,10 +89,7 @@ def dry_run_search(search: Search, folder: Path, options: ExecutionOptions) -> i
     found = prospect(
         search.study,
         folder / ROUNDS / "grid",
-        memory_limit=options.memory_limit,
-        threads=options.threads,
-        device=options.device,
-        dtype=options.dtype,
+        **options.of_plan(),
         there=False,
     )
     load = busy_cores()

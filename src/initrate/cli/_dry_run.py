@@ -59,10 +59,7 @@ def dry_run(config: StudyConfig, options: StudyOptions, folder: Path) -> int:
     found = prospect(
         config,
         folder,
-        memory_limit=options.memory_limit,
-        threads=options.threads,
-        device=options.device,
-        dtype=options.dtype,
+        **options.of_plan(),
         plan=options.plan(),
         there=False,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
@@ -109,6 +109,11 @@ class ExecutionOptions:
     """Whether a bucket that fails ends the study."""
     json: Switch = False
     """Write the results to standard output as JSON, in place of tables."""
+
+    def of_plan(self) -> dict[str, Any]:
+        """Return what an execution plan is made by, as `run` and `prospect` of a study take it."""
+        names = ("threads", "memory_limit", "device", "dtype")
+        return {name: getattr(self, name) for name in names}
 
     def __post_init__(self) -> None:
         if self.memory_limit is not None and not 0 < self.memory_limit <= MOST_MEMORY:

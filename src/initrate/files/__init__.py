@@ -11,7 +11,7 @@ from initrate.files._read import (
     read_bounded,
     sha256_file,
 )
-from initrate.files._toml import dump_toml
+from initrate.files._toml import dotted, dump_toml
 from initrate.files._write import (
     TEMPORARY_SUFFIX,
     leftovers,
@@ -26,6 +26,7 @@ __all__ = [
     "TEMPORARY_SUFFIX",
     "TEXT_LIMIT",
     "check_plain",
+    "dotted",
     "dump_toml",
     "inside",
     "leftovers",

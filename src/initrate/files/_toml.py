@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
+from typing import cast
 
 from initrate.errors import InputError
 
@@ -35,6 +36,21 @@ def dump_toml(plain: Mapping[str, object]) -> str:
     lines: list[str] = []
     _write_table(plain, (), lines)
     return "\n".join(lines).lstrip("\n") + "\n" if lines else ""
+
+
+def dotted(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Return the plain values of nested tables by their dotted keys, as TOML may write them.
+
+    >>> dotted({"name": "laptop", "axes": {"gamma": [0.3, 0.5]}})
+    {'name': 'laptop', 'axes.gamma': [0.3, 0.5]}
+    """
+    found: dict[str, object] = {}
+    for key, entry in table.items():
+        if isinstance(entry, Mapping):
+            found |= dotted(cast("Mapping[str, object]", entry), f"{prefix}{key}.")
+        else:
+            found[prefix + key] = entry
+    return found
 
 
 def _write_table(plain: Mapping[str, object], path: tuple[str, ...], lines: list[str]) -> None:

@@ -40,10 +40,7 @@ def framework_of(model: object) -> Framework:
 
 _INSTEAD = {
     ("jax", "param_groups"): "initrate.jax.decay_mask says to optax what decays",
-    (
-        "keras",
-        "param_groups",
-    ): "initrate.keras.exclude_from_decay says what does not",
+    ("keras", "param_groups"): "initrate.keras.exclude_from_decay says what does not",
 }
 """What does the work of a function that a framework has no use for."""
 

@@ -8,7 +8,12 @@ from fnmatch import fnmatchcase
 
 from initrate.errors import InputError
 from initrate.frameworks._layout import Axes, Layout, Part, layout_of_class
-from initrate.frameworks._patterns import chosen, patterns, refuse_idle
+from initrate.frameworks._patterns import (
+    chosen,
+    patterns,
+    refuse_idle,
+    refuse_idle_layouts,
+)
 from initrate.frameworks._words import dense_roles, table_roles
 from initrate.rule import DENSE_ROLES, EMBEDDING_ROLES, RESIDUAL_ROLES, WeightRecord
 
@@ -80,13 +85,11 @@ def refuse_layouts_without_effect(
     layouts: Sequence[Layout], parameters: Sequence[Parameter]
 ) -> None:
     """Refuse a layout that fits no parameter at all: it is a slip."""
-    for layout in layouts:
-        if not any(p.path[-1] in layout.axes and _fits(layout, p) for p in parameters):
-            raise InputError(
-                f"the layout of {layout.name!r} with {', '.join(map(repr, layout.axes))} fits no "
-                "parameter of the model: expected its class, or a pattern of its path such as "
-                "'*/Dense_*', and its parameter's own name"
-            )
+
+    def fits(layout: Layout) -> bool:
+        return any(p.path[-1] in layout.axes and _fits(layout, p) for p in parameters)
+
+    refuse_idle_layouts(layouts, fits, "*/Dense_*")
 
 
 def axes_by_user(parameter: Parameter, layouts: Sequence[Layout]) -> Known | None:

@@ -140,13 +140,12 @@ def refuse_troubles(tensors: Iterable[DecayedTensor]) -> None:
     troubled = [tensor for tensor in tensors if tensor.trouble]
     if troubled:
         names = ", ".join(repr(tensor.record.name) for tensor in troubled[:5])
-        fused = "holds " in troubled[0].trouble
-        advice = "a tensor decays as a whole" if fused else "say what they are by layouts=[...], or"
-        advice += ": choose" if fused else " choose"
+        fused = troubled[0].record.part
+        way = "a tensor decays as a whole:" if fused else "say what they are by layouts=[...], or"
         more = f" and {len(troubled) - 5} more" if len(troubled) > 5 else ""
         raise InputError(
             f"weight decay of {names}{more}: {troubled[0].record.name!r} {troubled[0].trouble}; "
-            f"{advice} a decay that treats these roles alike"
+            f"{way} choose a decay that treats these roles alike"
         )
 
 

@@ -23,7 +23,13 @@ from initrate.study._events import (
     StudyDone,
     StudyStarted,
 )
-from initrate.study._execution import ExecutionPlan, PlannedBucket, plan_execution, read_plan
+from initrate.study._execution import (
+    ExecutionPlan,
+    PlannedBucket,
+    n_cores,
+    plan_execution,
+    read_plan,
+)
 from initrate.study._folder import folder_path, reading
 from initrate.study._interrupt import stop_on_signal
 from initrate.study._label import LABELS, Thresholds, Verdict, at_floor, label
@@ -75,6 +81,7 @@ __all__ = [
     "label",
     "load_study",
     "measure_speed",
+    "n_cores",
     "one_rate",
     "override",
     "plan_execution",

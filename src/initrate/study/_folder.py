@@ -14,6 +14,7 @@ from typing import cast
 from initrate import __version__
 from initrate.errors import InputError, StoreError
 from initrate.files import (
+    dotted,
     load_json,
     make_folder,
     place_words,
@@ -145,7 +146,7 @@ def check_same(folder: Path, stored: StudyConfig, given: StudyConfig) -> None:
     """Check that the folder's study is the given one, and say where they differ if not."""
     if config_digest(stored) == config_digest(given):
         return
-    there, here = (_leaves(config_to_dict(config)) for config in (stored, given))
+    there, here = (dotted(config_to_dict(config)) for config in (stored, given))
     differing = [
         key
         for key in dict.fromkeys([*there, *here])
@@ -259,13 +260,3 @@ def _sha256(path: Path) -> str:
         return hashlib.sha256(read_bounded(path, _LIMIT, links=False)).hexdigest()
     except InputError as error:
         raise StoreError(str(error)) from error
-
-
-def _leaves(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    leaves: dict[str, object] = {}
-    for key, entry in table.items():
-        if isinstance(entry, Mapping):
-            leaves |= _leaves(cast("Mapping[str, object]", entry), f"{prefix}{key}.")
-        else:
-            leaves[prefix + key] = entry
-    return leaves

@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from initrate.errors import InputError
 from initrate.frameworks._layout import Axes, Layout, Part, layout_of_class
-from initrate.frameworks._patterns import chosen, refuse_idle
+from initrate.frameworks._patterns import chosen, refuse_idle, refuse_idle_layouts
 from initrate.frameworks._reading import reading
 from initrate.frameworks._words import dense_roles, table_roles
 from initrate.frameworks.torch._families import family_axes
@@ -102,13 +102,7 @@ def _walk(
     names = [place.name for place in everywhere]
     refuse_idle("include", include, names)
     refuse_idle("exclude", exclude, names)
-    for layout in layouts:
-        if not any(_fits(layout, place) for place in everywhere):
-            raise InputError(
-                f"the layout of {layout.name!r} with {', '.join(map(repr, layout.axes))} fits no "
-                "parameter of the model: expected its class, or a pattern of its path such as "
-                "'*.qkv', and its parameter's own name"
-            )
+    refuse_idle_layouts(layouts, lambda x: any(_fits(x, place) for place in everywhere), "*.qkv")
     frozen = all(not place.tensor.requires_grad for places in storages.values() for place in places)
     return [
         _tensor(places, layouts, include, exclude, trace, everything_frozen=frozen)
